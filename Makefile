@@ -1,0 +1,41 @@
+# Every target sets up what it needs: a fresh clone, Python 3.11+ and pip are enough.
+PYTHON ?= python3
+BIN := .venv/bin
+
+.PHONY: install atlas test test-slow test-gpu lint types bench defects clean
+
+install: .venv/installed
+
+.venv/installed: pyproject.toml
+	$(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev]'
+	touch $@
+
+atlas: install            ## the main job: run the example experiments, write their figures to out/atlas
+	$(BIN)/python examples/run_all.py --out out/atlas
+
+test: install lint types  ## everything that decides, within minutes on two cores
+	$(BIN)/python -m pytest -m 'not slow'
+
+test-slow: install        ## the same honesty, more seeds, and every deliberate defect
+	$(BIN)/python -m pytest
+	$(BIN)/python tests/defects.py
+
+test-gpu: install
+	$(BIN)/python -m pytest -m gpu
+
+lint: install
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+types: install
+	$(BIN)/pyright --pythonpath $(BIN)/python
+
+bench: install
+	$(BIN)/python benchmarks/dimension.py
+
+defects: install
+	$(BIN)/python tests/defects.py
+
+clean:
+	rm -rf .venv out .pytest_cache .ruff_cache

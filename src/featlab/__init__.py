@@ -1,0 +1,46 @@
+"""featlab: a laboratory for feature-learning theory.
+
+You will meet two objects: an `Experiment`, which states a learning task, and the labelled `xarray.Dataset` that
+`run(experiment, seeds)` returns.
+"""
+
+import importlib
+from typing import TYPE_CHECKING
+
+__version__ = "0.1.0"
+
+if TYPE_CHECKING:
+    from featlab import algorithms as algorithms
+    from featlab import data as data
+    from featlab import networks as networks
+    from featlab import objectives as objectives
+    from featlab import plots as plots
+    from featlab import probes as probes
+    from featlab import theory as theory
+    from featlab.experiment import Experiment as Experiment
+    from featlab.fields import InputError as InputError
+    from featlab.runner import run as run
+    from featlab.space import Ambient as Ambient
+    from featlab.space import Span as Span
+
+_FOLDERS = ("algorithms", "data", "networks", "objectives", "plots", "probes", "theory")
+_NAMES = {
+    "Experiment": "featlab.experiment",
+    "InputError": "featlab.fields",
+    "run": "featlab.runner",
+    "Ambient": "featlab.space",
+    "Span": "featlab.space",
+}
+
+
+def __getattr__(name: str):
+    # Importing JAX takes a second; nothing is imported before it is asked for.
+    if name in _FOLDERS:
+        return importlib.import_module(f"featlab.{name}")
+    if name in _NAMES:
+        return getattr(importlib.import_module(_NAMES[name]), name)
+    raise AttributeError(f"featlab has no {name!r}")
+
+
+def __dir__():
+    return sorted([*_FOLDERS, *_NAMES, "__version__"])

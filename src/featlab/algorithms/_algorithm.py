@@ -1,0 +1,46 @@
+"""What an algorithm is: `init(key, task) -> state` and `step(key, state, task) -> state, info`."""
+
+from __future__ import annotations
+
+import abc
+from typing import Any, ClassVar
+
+import equinox as eqx
+from jaxtyping import Array, Float, PRNGKeyArray
+
+from featlab.fields import Part
+from featlab.task import Task
+
+
+class State(eqx.Module):
+    """What the next step needs. `step` is set by whoever drives the run."""
+
+    params: Any
+    step: Array
+    memory: Any = None
+
+
+class Info(eqx.Module):
+    """What a probe may want of the step just taken, and the next step does not need."""
+
+    value: Float[Array, ""]  # of the objective, before the step
+    extra: Any = None
+
+
+class AbstractAlgorithm(Part):
+    """How parameters change. Anything that steps is an algorithm; one step may be all there is.
+
+    It is `equivariant` when it commutes with rotations of the input space and draws no d-vectors of its own;
+    only then may a run use `Span`. `holdouts` is how many independent sets it uses beside the training set.
+    """
+
+    equivariant: ClassVar[bool] = False
+    holdouts: ClassVar[int] = 0
+
+    @abc.abstractmethod
+    def init(self, key: PRNGKeyArray, task: Task) -> State:
+        """The state before the first step."""
+
+    @abc.abstractmethod
+    def step(self, key: PRNGKeyArray, state: State, task: Task) -> tuple[State, Info]:
+        """The state after one more step."""

@@ -1,0 +1,75 @@
+"""Descent along the gradient: plain, with momentum, with weight decay, or by any optax transformation."""
+
+from __future__ import annotations
+
+import abc
+from typing import ClassVar
+
+import jax
+import jax.numpy as jnp
+import optax
+
+from featlab.algorithms._algorithm import AbstractAlgorithm, Info, State
+from featlab.fields import flag, part, real
+
+
+class AbstractDescent(AbstractAlgorithm):
+    r"""$w \leftarrow w + \mathrm{update}(\nabla L(w))$, the update being an optax transformation of the gradient."""
+
+    @property
+    @abc.abstractmethod
+    def transformation(self) -> optax.GradientTransformation:
+        """What turns gradients into updates."""
+
+    def init(self, key, task):
+        return State(task.start, jnp.zeros((), int), self.transformation.init(task.start))
+
+    def step(self, key, state, task):
+        batch_key, objective_key = jax.random.split(key)
+        batch = task.batch(batch_key, state.step)
+        value, gradient = task.value_and_grad(state.params, batch, objective_key)
+        updates, memory = self.transformation.update(gradient, state.memory, state.params)
+        return State(optax.apply_updates(state.params, updates), state.step + 1, memory), Info(value)
+
+
+class GradientDescent(AbstractDescent):
+    r"""$g = \nabla L(w) + \lambda w, \quad v \leftarrow \beta v + g, \quad w \leftarrow w - \eta v$.
+
+    Full-batch on a plain data model, mini-batch on `Minibatches`, online on a `Stream`.
+    """
+
+    equivariant: ClassVar[bool] = True
+    linear: ClassVar[bool] = True  # in gradients and weights, so coefficients follow the same recursion
+
+    learning_rate: float = real(above=0)  # eta
+    momentum: float | None = real(default=None, at_least=0, below=1, optional=True)  # beta
+    weight_decay: float | None = real(default=None, at_least=0, optional=True)  # lambda
+
+    @classmethod
+    def examples(cls):
+        return (cls(0.1), cls(0.1, momentum=0.9), cls(0.1, weight_decay=0.01), cls(0.05, 0.5, 0.1))
+
+    @property
+    def transformation(self):
+        parts = [optax.add_decayed_weights(self.weight_decay)] if self.weight_decay is not None else []
+        parts += [optax.trace(self.momentum)] if self.momentum is not None else []
+        return optax.chain(*parts, optax.scale(-self.learning_rate))
+
+
+class Descent(AbstractDescent):
+    """Any optax transformation: `Descent(optax.adam(1e-3))`.
+
+    Whether it commutes with rotations cannot be seen from outside: say `rotates=True` only if every input
+    coordinate is treated alike and linearly, or only norms enter. Adam and sign descent do not rotate.
+    """
+
+    transformation: optax.GradientTransformation = part(tuple, "an optax transformation, such as optax.adam(1e-3)")
+    rotates: bool = flag(default=False)
+
+    @classmethod
+    def examples(cls):
+        return (cls(optax.sgd(0.1), rotates=True), cls(optax.adam(1e-2)))
+
+    @property
+    def equivariant(self):
+        return self.rotates

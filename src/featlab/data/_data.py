@@ -1,0 +1,204 @@
+"""What a data model is: what is fixed, what is random, what is a label.
+
+`AbstractDataModel` is the whole contract. `AbstractVectorModel` is for the common case in which an input is
+built linearly from fixed signals and Gaussian noise vectors: such a model only says how *one* input is put
+together, and training, holdout and test draws, padding and the dimension-free simulation follow.
+"""
+
+import abc
+from typing import Any, ClassVar
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float, PRNGKeyArray
+
+from featlab.fields import Part
+from featlab.space import AbstractSpace, product_normals
+
+
+class Batch(eqx.Module):
+    """A set of inputs with what is known about each; the first axis of every field is the sample."""
+
+    inputs: Array
+    labels: Array  # what the loss sees
+    clean_labels: Array  # before any flip
+    mask: Bool[Array, " sample"]  # False on padding
+    task: Array | None = None  # which task a sample belongs to, where there are several
+    coins: Any = None  # what chance decided for each sample, apart from its vectors
+    noise: Float[Array, "sample vector column"] | None = None  # the Gaussian vectors each input is built from
+
+    def mean(self, values: Float[Array, " sample"], where: Array | None = None) -> Float[Array, ""]:
+        """The average over samples; 0 where there are none."""
+        chosen = self.mask if where is None else self.mask & where
+        total = jnp.sum(jnp.where(chosen, values, 0))
+        return total / jnp.maximum(jnp.sum(chosen), 1)
+
+    def take(self, indices: Array, mask: Array) -> "Batch":
+        """The samples with these indices, of which `mask` says which count."""
+        chosen = jax.tree.map(lambda leaf: leaf[indices], self)
+        return eqx.tree_at(lambda batch: batch.mask, chosen, chosen.mask & mask)
+
+
+class AbstractDataModel(Part):
+    """The law that inputs and labels come from.
+
+    A model declares itself `equivariant` when every random d-vector it draws is isotropic Gaussian given
+    finitely many fixed ones and is drawn from the space; only then may a run use `Span`.
+    """
+
+    equivariant: ClassVar[bool] = False
+    n: eqx.AbstractVar[int]  # training inputs
+    d: eqx.AbstractVar[float]  # dimension of one patch
+
+    def vectors(self, rows: int) -> int:
+        """How many d-vectors the truth and a set of so many inputs take in a span."""
+        return rows
+
+    def truth(self, key: PRNGKeyArray, space: AbstractSpace) -> tuple[Any, AbstractSpace]:
+        """What all draws share: the signal, the teacher, the dictionary."""
+        return None, space
+
+    @abc.abstractmethod
+    def draw(
+        self, key: PRNGKeyArray, truth: Any, space: AbstractSpace, rows: int
+    ) -> tuple[Batch, AbstractSpace]:
+        """A training set of `n` inputs in `rows` rows; what is beyond n is padding, masked out."""
+
+    @abc.abstractmethod
+    def fresh(
+        self, key: PRNGKeyArray, truth: Any, space: AbstractSpace, count: int, *, training: bool = False
+    ) -> "Batch":
+        """New inputs, of the test law or, with `training`, of the training law."""
+
+    def batch(self, key: PRNGKeyArray, step: Array, training: Batch, draw: Any) -> "Batch":
+        """What a step of an algorithm sees: here the whole training set."""
+        return training
+
+    def rate(self, space: AbstractSpace) -> Float[Array, ""] | None:
+        """The factor that makes learning rate times steps the theory's time, where there is one."""
+        return None
+
+
+class Signals(eqx.Module):
+    """The fixed directions of a data model and the lengths of the signals along them."""
+
+    directions: Float[Array, "signal column"]
+    norms: Float[Array, " signal"]
+
+    @property
+    def vectors(self) -> Float[Array, "signal column"]:
+        return self.norms[:, None] * self.directions
+
+
+class AbstractVectorModel(AbstractDataModel):
+    r"""Inputs that are linear in fixed signals and in fresh Gaussian vectors.
+
+    Because `compose` is linear, it may be handed the vectors themselves or their products with any set of
+    weights, and then returns the input or the input's products with those weights.
+    """
+
+    equivariant: ClassVar[bool] = True
+    signal_count: ClassVar[int]
+    noise_count: ClassVar[int] = 1  # Gaussian vectors in one input
+    signed_by_class: ClassVar[bool]  # whether the signal of class j is j times one vector
+
+    @abc.abstractmethod
+    def signals(self, space: AbstractSpace) -> tuple[Float[Array, "signal signal"], Float[Array, " signal"]]:
+        """The Gram matrix of the signals' directions, and the signals' lengths."""
+
+    @abc.abstractmethod
+    def noise_length(self, space: AbstractSpace) -> Float[Array, ""]:
+        """The typical length of a noise vector."""
+
+    @abc.abstractmethod
+    def noise_off(self) -> bool:
+        """Whether the noise is orthogonal to the signals."""
+
+    @abc.abstractmethod
+    def toss(self, key: PRNGKeyArray, training: bool) -> tuple[Array, Array, Any]:
+        """One input's label, clean label and other coins."""
+
+    @abc.abstractmethod
+    def compose(
+        self,
+        clean_label: Array,
+        coins: Any,
+        signals: Float[Array, "signal column"],
+        noise: Float[Array, "vector column"],
+    ) -> Float[Array, "patch column"]:
+        """One input, linear in the signals and the noise."""
+
+    def vectors(self, rows):
+        return self.signal_count + rows * self.noise_count
+
+    def truth(self, key, space):
+        gram, norms = self.signals(space)
+        directions, space = space.given(gram)
+        return Signals(directions, norms), space
+
+    def draw(self, key, truth, space, rows):
+        coin_key, noise_key = jax.random.split(key)
+        mask = jnp.arange(rows) < self.n
+        noise, space = space.gaussian(
+            noise_key,
+            rows * self.noise_count,
+            self._off(truth),
+            unit_norm=True,
+            real=jnp.repeat(mask, self.noise_count),
+        )
+        noise = self.noise_length(space) * noise
+        return self._assembled(coin_key, truth.vectors, noise, mask, training=True), space
+
+    def fresh(self, key, truth, space, count, *, training=False):
+        coin_key, noise_key = jax.random.split(key)
+        noise = space.fresh(noise_key, count * self.noise_count, self._off(truth), unit_norm=True)
+        noise = self.noise_length(space) * noise
+        mask = jnp.ones(count, bool)
+        return self._assembled(coin_key, truth.vectors, noise, mask, training=training)
+
+    def test_coins(self, key, weights_shape: tuple[int, int], count: int) -> "Batch":
+        """Test inputs before they meet any weights: labels, coins, and the normals their products come from."""
+        coin_key, noise_key = jax.random.split(key)
+        normals = product_normals(noise_key, weights_shape, count * self.noise_count)
+        return self._tossed(coin_key, normals.reshape(count, self.noise_count, -1), jnp.ones(count, bool), False)
+
+    def test_products(self, coins: Batch, truth, space, weights) -> "Batch":
+        """The same test inputs, given by their inner products with the weights: no d-vector is ever made."""
+        assert coins.noise is not None
+        normals = coins.noise.reshape(-1, coins.noise.shape[-1])
+        noise = space.fresh_products(
+            None, weights, len(normals), self._off(truth), unit_norm=True, normals=normals
+        )
+        noise = self.noise_length(space) * noise.reshape(*coins.noise.shape[:2], -1)
+        products = self.composed(coins, truth.vectors @ weights.T, noise)
+        return eqx.tree_at(lambda batch: batch.inputs, coins, products)
+
+    def composed(self, batch: Batch, signals, noise):
+        """The batch's inputs, built anew from other vectors (or products) with the same coins."""
+        return jax.vmap(self.compose, in_axes=(0, 0, None, 0))(
+            batch.clean_labels, batch.coins, signals, noise
+        )
+
+    def _off(self, truth):
+        return truth.directions if self.noise_off() else None
+
+    def _assembled(self, key, signals, noise, mask, *, training):
+        noise = noise.reshape(len(mask), self.noise_count, -1)
+        batch = self._tossed(key, noise, mask, training)
+        return eqx.tree_at(lambda b: b.inputs, batch, self.composed(batch, signals, noise))
+
+    def _tossed(self, key, noise, mask, training):
+        keys = jax.vmap(lambda i: jax.random.fold_in(key, i))(jnp.arange(len(mask)))
+        labels, clean_labels, coins = jax.vmap(lambda one: self.toss(one, training))(keys)
+        return Batch(noise, labels, clean_labels, mask, None, coins, noise)
+
+
+def coin_flips(key: PRNGKeyArray, *probabilities) -> Bool[Array, " coin"]:
+    """Independent coins, one for each probability of True."""
+    return jax.random.uniform(key, (len(probabilities),), jnp.float32) < jnp.array(probabilities, jnp.float32)
+
+
+def signed(coin: Array) -> Float[Array, ""]:
+    """+1 for True, -1 for False."""
+    return jnp.where(coin, 1.0, -1.0)

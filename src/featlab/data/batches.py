@@ -1,0 +1,105 @@
+"""Which part of the data a step sees: mini-batches of a fixed set, or fresh inputs every step."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import jax
+import jax.numpy as jnp
+
+from featlab.data._data import AbstractDataModel
+from featlab.data.signal_noise import SignalNoise
+from featlab.fields import InputError, part, whole
+
+
+class Minibatches(AbstractDataModel):
+    """A fixed training set, seen `size` inputs at a time, in epochs, each in a new random order.
+
+    The last batch of an epoch is smaller where `size` does not divide n.
+    """
+
+    data: AbstractDataModel = part(AbstractDataModel, "a data model")
+    size: int = whole(at_least=1)  # B
+
+    def __check_init__(self):
+        if isinstance(self.data, Stream):
+            raise InputError("Minibatches of a Stream make no sense: a Stream already draws batches.")
+
+    @classmethod
+    def examples(cls):
+        return (cls(SignalNoise(n=6, d=40, snr=0.5, label_flip=0.3), size=4),)
+
+    @property
+    def n(self):
+        return self.data.n
+
+    @property
+    def d(self):
+        return self.data.d
+
+    @property
+    def equivariant(self):
+        return self.data.equivariant
+
+    def vectors(self, rows):
+        return self.data.vectors(rows)
+
+    def truth(self, key, space):
+        return self.data.truth(key, space)
+
+    def draw(self, key, truth, space, rows):
+        return self.data.draw(key, truth, space, rows)
+
+    def fresh(self, key, truth, space, count, *, training=False):
+        return self.data.fresh(key, truth, space, count, training=training)
+
+    def batch(self, key, step, training, draw):
+        rows = len(training.mask)
+        in_epoch = (self.n + self.size - 1) // self.size
+        epoch, place = step // in_epoch, step % in_epoch
+        order_key = jax.random.fold_in(draw.batch_key, epoch)
+        lottery = jax.random.uniform(order_key, (rows,), jnp.float32)
+        order = jnp.argsort(jnp.where(training.mask, lottery, jnp.inf))
+        positions = place * self.size + jnp.arange(self.size)
+        return training.take(order[positions % rows], positions < self.n)
+
+    def rate(self, space):
+        return self.data.rate(space)
+
+
+class Stream(AbstractDataModel):
+    """Fresh inputs of the training law every step: online learning.
+
+    The training set that probes speak of is then one batch, drawn beforehand and never trained on.
+    """
+
+    equivariant: ClassVar[bool] = False  # fresh d-vectors every step fill the whole space
+    data: AbstractDataModel = part(AbstractDataModel, "a data model")
+    size: int = whole(at_least=1)  # inputs a step
+
+    @classmethod
+    def examples(cls):
+        return (cls(SignalNoise(n=6, d=40, snr=0.5, label_flip=0.3), size=4),)
+
+    @property
+    def n(self):
+        return self.data.n
+
+    @property
+    def d(self):
+        return self.data.d
+
+    def truth(self, key, space):
+        return self.data.truth(key, space)
+
+    def draw(self, key, truth, space, rows):
+        return self.data.draw(key, truth, space, rows)
+
+    def fresh(self, key, truth, space, count, *, training=False):
+        return self.data.fresh(key, truth, space, count, training=training)
+
+    def batch(self, key, step, training, draw):
+        return self.data.fresh(key, draw.truth, draw.space, self.size, training=True)
+
+    def rate(self, space):
+        return self.data.rate(space)

@@ -1,0 +1,74 @@
+"""A signal no linear classifier can read: exclusive-or clusters beside noise."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import jax.numpy as jnp
+
+from featlab.data._data import AbstractVectorModel, coin_flips, signed
+from featlab.data.signal_noise import check_strength, signal_length
+from featlab.fields import flag, probability, real, whole
+
+
+class XorSignalNoise(AbstractVectorModel):
+    r"""The class is the axis on which the signal lies; its sign is a coin.
+
+    $$x = [s\,u_y, \xi], \qquad u_{+1} = a + b, \quad u_{-1} = a - b, \qquad s = \pm 1 \text{ w.p. } \tfrac12,
+      \qquad \xi \sim N(0, \sigma^2 (I - P_{a,b}))$$
+
+    Both signals have length `signal_norm`, or `snr` times the noise; `cosine` is the one between them, 0 when
+    $\|a\| = \|b\|$. Since $x$ and its mirror image in the signal patch are equally likely in each class, a linear
+    classifier errs half the time.
+
+    Meng, Zou and Cao (2024).
+    """
+
+    n: int = whole(at_least=1)
+    d: float = real(at_least=2, infinite=True)
+    snr: float | None = real(default=None, at_least=0, optional=True)  # give this or signal_norm
+    signal_norm: float | None = real(default=None, at_least=0, optional=True)  # |a + b| = |a - b|
+    noise_scale: float = real(default=1.0, above=0)  # sigma
+    cosine: float = real(default=0.0, above=-1, below=1)  # between a + b and a - b
+    label_flip: float = probability(default=0.0)  # p
+    test_flip: float = probability(default=0.0)
+    orthogonal: bool = flag(default=True)
+    random_slot: bool = flag(default=False)
+
+    signal_count: ClassVar[int] = 2
+    signed_by_class: ClassVar[bool] = False
+
+    def __check_init__(self):
+        check_strength(self)
+
+    @classmethod
+    def examples(cls):
+        return (
+            cls(n=6, d=40, snr=0.5, label_flip=0.3),
+            cls(n=5, d=40, signal_norm=2.0, cosine=0.4, orthogonal=False, random_slot=True),
+        )
+
+    def signals(self, space):
+        gram = jnp.eye(2) + self.cosine * (1 - jnp.eye(2))
+        return gram, jnp.full(2, signal_length(self, space))
+
+    def noise_length(self, space):
+        return space.length(self.noise_scale)
+
+    def noise_off(self):
+        return self.orthogonal
+
+    def toss(self, key, training):
+        flip = self.label_flip if training else self.test_flip
+        heads, flipped, swapped, up = coin_flips(key, 0.5, flip, 0.5 if self.random_slot else 0.0, 0.5)
+        clean = signed(heads)
+        return jnp.where(flipped, -clean, clean), clean, (swapped, signed(up))
+
+    def compose(self, clean_label, coins, signals, noise):
+        swapped, sign = coins
+        signal = sign * jnp.where(clean_label > 0, signals[0], signals[1])
+        patches = jnp.stack([signal, noise[0]])
+        return jnp.where(swapped, patches[::-1], patches)
+
+    def rate(self, space):
+        return signal_length(self, space) ** 2

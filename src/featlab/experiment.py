@@ -1,0 +1,135 @@
+"""One experiment: data, network, objective, algorithm, probes and steps, frozen."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import equinox as eqx
+
+from featlab.algorithms import AbstractAlgorithm
+from featlab.data import AbstractDataModel
+from featlab.fields import InputError, Part, function, part
+from featlab.networks import AbstractNetwork
+from featlab.objectives import AbstractObjective, as_objective, logistic
+from featlab.probes import AbstractRunning, Probe, as_probe, evenly, until
+from featlab.space import AbstractSpace, Ambient, Span
+
+# Numbers that one run may hold in whole d-vectors before Ambient is called impossible: 4 GB in float32.
+_AMBIENT_LIMIT = 1e9
+
+
+class Experiment(Part):
+    """What is trained, how, on what, and what is read off.
+
+    `steps` is a number or `until(probe, level, at_most)`. `record` is the clock of the probes that have none of
+    their own. `space` is `Span` or `Ambient`; left out, `Span` is used where everything in the experiment
+    commutes with rotations, and `Ambient` otherwise. `precision` is 32 or 64.
+    """
+
+    data: AbstractDataModel = part(AbstractDataModel, "a data model, such as SignalNoise(n=100, d=1e6, snr=0.1)")
+    network: AbstractNetwork = part(AbstractNetwork, "a network, such as TwoLayerCNN(width=16)")
+    algorithm: AbstractAlgorithm = part(AbstractAlgorithm, "an algorithm, such as GradientDescent(0.1)")
+    objective: AbstractObjective | Callable = function("a loss, such as logistic", default=logistic)
+    probes: tuple[Probe | AbstractRunning, ...] = eqx.field(default=(), converter=lambda probes: _probes(probes))
+    steps: int | until = eqx.field(default=1000, converter=lambda steps: _steps(steps))
+    record: Any = eqx.field(default=evenly(100))
+    space: type[AbstractSpace] | None = eqx.field(static=True, default=None)
+    precision: int = eqx.field(static=True, default=32)
+
+    def __check_init__(self):
+        if self.space not in (None, Span, Ambient):
+            raise InputError(f"Experiment.space must be Span, Ambient or left out, got {self.space!r}.")
+        if self.precision not in (32, 64):
+            raise InputError(f"Experiment.precision must be 32 or 64, got {self.precision!r}.")
+        if not hasattr(self.record, "times"):
+            raise InputError(f"Experiment.record must be a clock, such as every(10), got {self.record!r}.")
+        names = [name for probe in self.probes for name, _ in probe.variables]
+        for name in names:
+            if names.count(name) > 1:
+                raise InputError(f"Experiment.probes would record {name!r} twice; keep one of them.")
+
+    @property
+    def last_step(self) -> int:
+        """The number of steps, or the most there can be."""
+        return self.steps.at_most if isinstance(self.steps, until) else self.steps
+
+    @property
+    def bound_objective(self) -> AbstractObjective:
+        """The objective of this network; a plain loss has become `Supervised`."""
+        return as_objective(self.objective, self.network)
+
+    def span_obstacles(self) -> list[str]:
+        """Why `Span` cannot be used: what does not declare that it commutes with rotations."""
+        parts: list[tuple[str, Any]] = [
+            ("data model", self.data),
+            ("network", self.network),
+            ("objective", self.bound_objective),
+            ("algorithm", self.algorithm),
+        ]
+        parts += [("probe", probe) for probe in self.probes]
+        if isinstance(self.steps, until):
+            parts.append(("probe", self.steps.probe))
+        return [
+            f"the {role} {_name(one)} does not declare that it commutes with rotations"
+            for role, one in parts
+            if not one.equivariant
+        ]
+
+    def span_size(self, rows: int) -> int:
+        """How many d-vectors one run draws."""
+        inputs = self.data.vectors(rows) - self.data.vectors(0)
+        return self.data.vectors(rows) + self.algorithm.holdouts * inputs + self.network.vectors()
+
+    def empty_space(self, rows: int | None = None) -> AbstractSpace:
+        """The space a run of this experiment starts from: the one asked for, or the best possible one."""
+        rows = self.data.n if rows is None else rows
+        d, needed, obstacles = self.data.d, self.span_size(self.data.n), self.span_obstacles()
+        if self.space is Span and obstacles:
+            raise InputError(f"Span is not possible: {obstacles[0]}; use Ambient.")
+        if self.space is Span or (self.space is None and not obstacles and d >= needed):
+            if d < needed:
+                raise InputError(
+                    f"Span needs d to be at least the {needed} vectors that are drawn, got d = {d:g}; "
+                    "use Ambient, a larger d or a smaller n."
+                )
+            space = Span.create(math.inf, self.span_size(rows))  # room does not depend on d
+            return eqx.tree_at(lambda s: s.dimension, _with_infinite(space, math.isinf(d)), d)
+        if math.isinf(d):
+            raise InputError(f"Ambient cannot store infinitely long vectors: {_because(obstacles)} d = inf needs Span.")
+        if d * needed > _AMBIENT_LIMIT:
+            raise InputError(
+                f"Ambient would store {needed} vectors of {d:g} numbers: {_because(obstacles)} "
+                f"give d below {_AMBIENT_LIMIT / needed:.0f}, or remove what keeps Span from being used."
+            )
+        return Ambient(d)
+
+
+def _with_infinite(space: Span, infinite: bool) -> Span:
+    return Span(space.dimension, space.columns, 0, True, infinite, space.real, space.unbounded)
+
+
+def _because(obstacles: list[str]) -> str:
+    return f"{obstacles[0]}, and" if obstacles else ""
+
+
+def _name(one: Any) -> str:
+    return one.name if isinstance(one, Probe) else type(one).__name__
+
+
+def _probes(probes) -> tuple:
+    probes = probes if isinstance(probes, list | tuple) else (probes,)
+    return tuple(p if isinstance(p, AbstractRunning) else as_probe(p) for p in probes)
+
+
+def _steps(steps):
+    if isinstance(steps, until):
+        return steps
+    if isinstance(steps, float) and steps.is_integer():
+        steps = int(steps)
+    if not isinstance(steps, int) or isinstance(steps, bool) or steps < 0:
+        raise InputError(
+            f"Experiment.steps must be a whole number of at least 0, or until(probe, level), got {steps!r}."
+        )
+    return steps

@@ -1,0 +1,157 @@
+"""The fields of an experiment's parts: what each may hold, said once, checked when the part is made.
+
+A field is declared with the kind of value it takes, and a wrong value is answered with one sentence that
+names the field, what was expected and what came:
+
+    class SignalNoise(Part):
+        n: int = whole(at_least=1)
+        label_flip: float = probability(default=0.0)
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import difflib
+import math
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import equinox as eqx
+import jax
+
+
+class InputError(ValueError):
+    """Something the user gave cannot be used; the message is one sentence that says what to change."""
+
+
+class Part(eqx.Module):
+    """A frozen ingredient of an experiment whose declared fields are checked when it is made."""
+
+    def __check_init__(self):
+        for field in dataclasses.fields(self):
+            check = field.metadata.get("check")
+            value = getattr(self, field.name)
+            if check is not None and not _is_traced(value):
+                complaint = check(value)
+                if complaint:
+                    raise InputError(f"{type(self).__name__}.{field.name} must be {complaint}, got {value!r}.")
+
+    @classmethod
+    def examples(cls) -> Iterable[Part]:
+        """Small instances that together show every variant; the conformance tests run each of them."""
+        return (cls(),)
+
+
+def whole(*, default: Any = dataclasses.MISSING, at_least: int = 1) -> Any:
+    """A whole number: 3, not 3.5, not True."""
+
+    def check(value):
+        if not isinstance(value, int) or isinstance(value, bool) or value < at_least:
+            return f"a whole number of at least {at_least}"
+
+    return _field(check, _whole_if_exact, default)
+
+
+def real(
+    *,
+    default: Any = dataclasses.MISSING,
+    above: float | None = None,
+    at_least: float | None = None,
+    below: float | None = None,
+    infinite: bool = False,
+    optional: bool = False,
+    keep_whole: bool = False,
+) -> Any:
+    """A number, kept as a float so that another value of it needs no new compilation.
+
+    With `keep_whole` a whole number stays one, and is compiled in: an integer power is a product.
+    """
+    bounds = [f"above {above:g}"] if above is not None else []
+    bounds += [f"of at least {at_least:g}"] if at_least is not None else []
+    bounds += [f"below {below:g}"] if below is not None else []
+    expected = " ".join(["a number" if infinite else "a finite number", " and ".join(bounds)]).strip()
+
+    def check(value):
+        if value is None and optional:
+            return None
+        good = (
+            isinstance(value, (int, float) if keep_whole else float)
+            and not isinstance(value, bool)
+            and not math.isnan(value)
+            and (infinite or math.isfinite(value))
+            and (above is None or value > above)
+            and (at_least is None or value >= at_least)
+            and (below is None or value < below)
+        )
+        return None if good else expected
+
+    return _field(check, _whole_if_exact if keep_whole else _as_float, default)
+
+
+def probability(*, default: Any = dataclasses.MISSING) -> Any:
+    """A number from 0 to 1."""
+
+    def check(value):
+        if not isinstance(value, float) or not 0.0 <= value <= 1.0:
+            return "a probability, a number from 0 to 1"
+
+    return _field(check, _as_float, default)
+
+
+def flag(*, default: Any = dataclasses.MISSING) -> Any:
+    """True or False."""
+
+    def check(value):
+        if not isinstance(value, bool):
+            return "true or false"
+
+    return _field(check, lambda value: value, default)
+
+
+def part(kind: type | tuple[type, ...], named: str, *, default: Any = dataclasses.MISSING) -> Any:
+    """Another part of the given kind."""
+
+    def check(value):
+        if not isinstance(value, kind):
+            return named
+
+    return _field(check, lambda value: value, default)
+
+
+def function(named: str, *, default: Any = dataclasses.MISSING) -> Any:
+    """A plain function, or an object that can be called."""
+
+    def check(value):
+        if not callable(value):
+            return named
+
+    return _field(check, lambda value: value, default)
+
+
+def did_you_mean(word: str, known: Iterable[str]) -> str:
+    """The end of an error sentence about an unknown name: the nearest known one, or all of them."""
+    known = sorted(known)
+    near = difflib.get_close_matches(word, known, n=1, cutoff=0.5)
+    return f"did you mean {near[0]!r}?" if near else f"known are {', '.join(known)}."
+
+
+def _field(check: Callable[[Any], str | None], converter: Callable, default: Any) -> Any:
+    return eqx.field(default=default, converter=converter, metadata={"check": check})
+
+
+def _is_traced(value) -> bool:
+    return isinstance(value, jax.Array)
+
+
+def _as_float(value):
+    return float(value) if isinstance(value, int) and not isinstance(value, bool) else _unwrapped(value)
+
+
+def _whole_if_exact(value):
+    value = _unwrapped(value)
+    return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
+def _unwrapped(value):
+    """NumPy's scalars become Python's, so that a value from `np.linspace` is as good as a literal."""
+    return value.item() if type(value).__module__ == "numpy" and getattr(value, "ndim", 1) == 0 else value

@@ -1,0 +1,59 @@
+"""What is minimised: `objective(params, batch, key) -> (value, aux)`."""
+
+import abc
+from collections.abc import Callable
+from typing import Any, ClassVar
+
+import equinox as eqx
+import jax
+from jaxtyping import Array, Float, PRNGKeyArray
+
+from featlab.data import Batch
+from featlab.fields import Part, function
+from featlab.networks import AbstractNetwork
+from featlab.objectives.losses import logistic, squared
+
+
+class AbstractObjective(Part):
+    """A number to make small, of the parameters and a batch.
+
+    It is `equivariant` when it sees the inputs only through the network's outputs. A stochastic objective
+    (fresh noise or labels every step) takes its randomness from the key; what probes may want goes into aux.
+    """
+
+    equivariant: ClassVar[bool] = False
+    network: eqx.AbstractVar[AbstractNetwork | None]
+
+    def bind(self, network: AbstractNetwork) -> "AbstractObjective":
+        """The same objective of this network."""
+        return self if self.network is not None else eqx.tree_at(
+            lambda objective: objective.network, self, network, is_leaf=lambda leaf: leaf is None
+        )
+
+    @abc.abstractmethod
+    def __call__(self, params: Any, batch: Batch, key: PRNGKeyArray | None) -> tuple[Float[Array, ""], Any]:
+        """The value, and what else was computed on the way."""
+
+
+class Supervised(AbstractObjective):
+    r"""The mean loss over the batch: $L = \frac1n \sum_i \ell(f(x_i), y_i)$. The outputs are the aux."""
+
+    equivariant: ClassVar[bool] = True
+    network: AbstractNetwork | None = None
+    loss: Callable = function("a loss, such as logistic or squared", default=logistic)
+
+    @classmethod
+    def examples(cls):
+        return (cls(None, logistic), cls(None, squared))
+
+    def __call__(self, params, batch, key):
+        assert self.network is not None, "bind() the objective to a network first"
+        outputs = jax.vmap(self.network, in_axes=(None, 0))(params, batch.inputs)
+        return batch.mean(self.loss(outputs, batch.labels)), outputs
+
+
+def as_objective(objective: AbstractObjective | Callable, network: AbstractNetwork) -> "AbstractObjective":
+    """An objective of the network; a plain loss means `Supervised(network, loss)`."""
+    if isinstance(objective, AbstractObjective):
+        return objective.bind(network)
+    return Supervised(network, objective)

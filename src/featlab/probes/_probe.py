@@ -1,0 +1,121 @@
+"""What a probe is: something read off a run, with its named dims, and a clock that says when.
+
+Any function of a `View` is a probe. The decorator `probe` gives its results names, dims and the paper's symbol:
+
+    @probe(overlap=Variable("filter", r"\\langle w_r, v \\rangle", "overlap with v"))
+    def overlap(view): ...
+
+`overlap.on(every(10))` reads it every ten steps, `overlap(power=2)` sets one of its options.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+import equinox as eqx
+from jaxtyping import Array, Float
+
+from featlab.algorithms import AbstractAlgorithm, Info
+from featlab.data import Batch
+from featlab.fields import InputError, did_you_mean
+from featlab.networks import AbstractProductNetwork
+from featlab.task import Task
+
+
+class View(eqx.Module):
+    """A run at one moment, as a probe sees it."""
+
+    params: Any
+    step: Array
+    task: Task
+    algorithm: AbstractAlgorithm
+    info: Info | None = None  # of the last step
+    prepared: Any = None  # what the probe at hand drew beforehand
+
+    @property
+    def training(self) -> Batch:
+        return self.task.draw.training
+
+    @property
+    def weights(self) -> Float[Array, "row column"]:
+        """The weight vectors that meet the input."""
+        return self._network().weights(self.params)
+
+    @property
+    def start_weights(self) -> Float[Array, "row column"]:
+        return self._network().weights(self.task.start)
+
+    def _network(self) -> AbstractProductNetwork:
+        if isinstance(self.task.network, AbstractProductNetwork):
+            return self.task.network
+        raise InputError(
+            f"{type(self.task.network).__name__} does not say which vectors meet the input; "
+            "a probe of weights needs an AbstractProductNetwork."
+        )
+
+
+class Variable(NamedTuple):
+    """One quantity a probe returns. Trailing dims are left out where the array has fewer axes."""
+
+    dims: str = ""  # names, separated by spaces; the seed and the step come by themselves
+    symbol: str = ""  # the paper's, in LaTeX
+    meaning: str = ""
+    units: str = "1"
+
+
+class Probe(eqx.Module):
+    """A function of a view, with what is known about its results."""
+
+    function: Callable[..., Any] = eqx.field(static=True)
+    variables: tuple[tuple[str, Variable | None], ...] = eqx.field(static=True)
+    equivariant: bool = eqx.field(static=True, default=False)
+    options: tuple[tuple[str, Any], ...] = eqx.field(static=True, default=())
+    clock: Any = eqx.field(static=True, default=None)  # None: the experiment's
+    prepare: Callable[..., Any] | None = eqx.field(static=True, default=None)
+
+    @property
+    def name(self) -> str:
+        return self.function.__name__
+
+    def on(self, clock) -> Probe:
+        """The same probe on another clock."""
+        return dataclasses.replace(self, clock=clock)
+
+    def prepared(self, task: Task) -> Any:
+        """What is the same at every reading of one run, drawn once."""
+        return self.prepare(task, **dict(self.options)) if self.prepare is not None else None
+
+    def __call__(self, view: View | None = None, /, **options) -> Any:
+        if view is None:
+            known = self.function.__kwdefaults__ or {}
+            for name in options:
+                if name not in known:
+                    raise InputError(f"{self.name} has no option {name!r}; {did_you_mean(name, known)}")
+            merged = tuple(sorted({**dict(self.options), **options}.items()))
+            return dataclasses.replace(self, options=merged)
+        reading = self.function(view, **dict(self.options))
+        if isinstance(reading, Mapping):
+            return dict(reading)
+        return {self.variables[0][0]: reading}
+
+
+def probe(
+    *, equivariant: bool = False, prepare: Callable[..., Any] | None = None, **variables: Variable
+) -> Callable[[Callable], Probe]:
+    """Make a function of a view a probe that returns these variables.
+
+    `equivariant` promises that rotating all vectors leaves its results as they are. `prepare(task, **options)`
+    draws once what every reading uses, and `view.prepared` holds it (or None, where nobody drew it).
+    """
+    return lambda function: Probe(function, tuple(variables.items()), equivariant, prepare=prepare)
+
+
+def as_probe(candidate: Probe | Callable) -> Probe:
+    """A probe; a plain function of a view is one whose dims have no names."""
+    if isinstance(candidate, Probe):
+        return candidate
+    if not callable(candidate):
+        raise InputError(f"A probe must be a function of a view, got {candidate!r}.")
+    return Probe(candidate, ((getattr(candidate, "__name__", "probe"), None),))

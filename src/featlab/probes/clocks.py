@@ -1,0 +1,84 @@
+"""When a probe is read: on a schedule, at the end, at the first step where something holds, or at every step."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import equinox as eqx
+import numpy as np
+
+from featlab.fields import InputError, Part, function, part, real, whole
+from featlab.probes._probe import Probe, as_probe
+
+
+class every(Part):
+    """Every k-th step, from 0, and the last one."""
+
+    interval: int = whole(at_least=1)
+
+    @classmethod
+    def examples(cls):
+        return (cls(3),)
+
+    def times(self, steps: int) -> np.ndarray:
+        return np.union1d(np.arange(0, steps + 1, self.interval), [steps])
+
+
+class evenly(Part):
+    """About so many steps, evenly spaced, with the first and the last."""
+
+    count: int = whole(default=100, at_least=1)
+
+    def times(self, steps: int) -> np.ndarray:
+        return np.unique(np.linspace(0, steps, self.count + 1).round().astype(int))
+
+
+class geometric(Part):
+    """About so many steps, each a constant factor after the one before, and 0."""
+
+    count: int = whole(default=100, at_least=1)
+
+    def times(self, steps: int) -> np.ndarray:
+        return np.unique(np.concatenate([[0], np.geomspace(1, max(steps, 1), self.count).round().astype(int)]))
+
+
+class _AtEnd(Part):
+    """The last step only; the result has no step dim."""
+
+    def times(self, steps: int) -> np.ndarray:
+        return np.array([steps])
+
+
+at_end = _AtEnd()
+
+
+class first(Part):
+    """The first step at which a condition on the view holds; the step itself is recorded under `name`.
+
+    Runs in which it never holds get the step -1, and the probe's value at their end.
+    """
+
+    condition: Callable = function("a function of a view that says yes or no")
+    name: str = eqx.field(static=True, default="first")
+
+
+class _Throughout(Part):
+    """Every single step, of which the lowest and highest values are kept, as a proof's bounds need them."""
+
+
+throughout = _Throughout()
+
+
+class until(Part):
+    """Train until a probe is at or below a level, but for no more than so many steps."""
+
+    probe: Probe = part(Probe, "a probe that returns one number", default=None)
+    level: float = real(default=0.01)
+    at_most: int = whole(default=100_000, at_least=1)
+
+    def __init__(self, probe, level: float, at_most: int = 100_000):
+        self.probe, self.level, self.at_most = as_probe(probe), level, at_most
+
+    def __check_init__(self):
+        if len(self.probe.variables) != 1:
+            raise InputError(f"until needs a probe of one number, and {self.probe.name} returns several.")

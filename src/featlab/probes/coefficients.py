@@ -1,0 +1,145 @@
+r"""Signal learnt and noise memorised: the order parameters of benign-overfitting theory.
+
+Training only ever adds the data's vectors to the weights (and, with weight decay, shrinks the start), so
+
+$$w_{j,r} = \alpha\, w_{j,r}^{(0)} + j\,\gamma_{j,r} \frac{\mu}{\|\mu\|^2} + \sum_i \rho_{j,r,i} \frac{\xi_i}{\|\xi_i\|^2}$$
+
+with coefficients that are unique while the vectors are linearly independent. Two roads lead to them: solving for
+them in the weights of the moment (`coefficients`), and following their own recursion from 0 (`recursion.py`).
+"""
+
+from __future__ import annotations
+
+import jax.numpy as jnp
+
+from featlab.fields import InputError
+from featlab.probes._probe import Variable, View, probe
+from featlab.task import basis, vector_model
+
+GAMMA = Variable("class filter signal", r"\gamma_{j,r}", "signal learnt")
+RHO = Variable("class filter sample vector", r"\rho_{j,r,i}", "noise memorised")
+ALPHA = Variable("", r"\alpha", "what is left of the start")
+
+
+@probe(
+    equivariant=True,
+    gamma=GAMMA,
+    rho=RHO,
+    alpha=ALPHA,
+    residual=Variable("", r"\|w - \ldots\| / \|w\|", "relative length of what the decomposition leaves"),
+)
+def coefficients(view: View):
+    """Gamma, rho and alpha of the weights of the moment, and how much of the weights they leave unexplained.
+
+    For an algorithm that leaves the span (sign descent, Adam) they are the projection, and the residual says so.
+    """
+    weights, start, dual = view.weights, view.start_weights, view.task.draw.dual
+    model = _vectors(view)
+    vectors = basis(view.task.draw.truth, view.training)
+
+    def outside(rows):
+        return rows - (rows @ dual) @ vectors
+
+    free = outside(start)
+    power = jnp.sum(free**2)
+    # Rounding leaves a little of a start that lies within the span; that little must not decide alpha.
+    measurable = power > 1e-9 * jnp.sum(start**2)
+    alpha = jnp.where(measurable, jnp.sum(free * outside(weights)) / jnp.where(measurable, power, 1), 1.0)
+    alpha = alpha if view.algorithm.equivariant else jnp.ones(())
+    learnt = weights - alpha * start
+    on_vectors = learnt @ dual
+    rest = jnp.linalg.norm(learnt - on_vectors @ vectors, axis=-1)
+    size = jnp.linalg.norm(weights, axis=-1)
+    count = model.signal_count
+    return {
+        **order_parameters(view, on_vectors[:, :count], on_vectors[:, count:]),
+        "alpha": alpha,
+        "residual": jnp.max(rest / jnp.where(size > 0, size, 1)),
+    }
+
+
+def order_parameters(view: View, on_directions, on_noise):
+    """Gamma and rho from the coefficients on the signals' directions and on the noise vectors."""
+    model, truth = _vectors(view), view.task.draw.truth
+    # The coefficient on mu is the one on its direction over |mu|, and gamma that times |mu|^2. Without a signal
+    # gamma is the component along the direction.
+    gamma = on_directions * jnp.where(truth.norms > 0, truth.norms, 1.0)
+    noise_power = jnp.sum(view.training.noise**2, axis=-1)
+    rho = on_noise.reshape(-1, *noise_power.shape) * noise_power
+    shape = (2, -1)
+    gamma, rho = gamma.reshape(*shape, model.signal_count), rho.reshape(*shape, *noise_power.shape)
+    if model.signed_by_class:
+        gamma = gamma * jnp.array(view.task.network.classes, float)[:, None, None]
+    return {
+        "gamma": gamma[..., 0] if model.signal_count == 1 else gamma,
+        "rho": rho[..., 0] if model.noise_count == 1 else rho,
+    }
+
+
+@probe(
+    equivariant=True,
+    signal_product=Variable("class filter signal", r"\langle w_{j,r}, \mu \rangle", "product with the signal"),
+    noise_product=Variable("class filter sample", r"\langle w_{j,r}, \xi_i \rangle", "product with the noise"),
+)
+def products(view: View):
+    """Inner products of the filters with the signals and with the training noise."""
+    model, weights = _vectors(view), view.weights
+    signal = (weights @ view.task.draw.truth.vectors.T).reshape(2, -1, model.signal_count)
+    noise = jnp.einsum("rc,ivc->riv", weights, view.training.noise)
+    noise = noise.reshape(2, -1, *noise.shape[1:])
+    return {
+        "signal_product": signal[..., 0] if model.signal_count == 1 else signal,
+        "noise_product": noise[..., 0] if model.noise_count == 1 else noise,
+    }
+
+
+@probe(
+    equivariant=True,
+    gamma_least=Variable("", r"\min \gamma", "smallest signal coefficient"),
+    gamma_most=Variable("", r"\max \gamma", "largest signal coefficient"),
+    rho_own_least=Variable("", r"\min \overline{\rho}", "smallest coefficient on noise of the filter's own class"),
+    rho_own_most=Variable("", r"\max \overline{\rho}", "largest coefficient on noise of the filter's own class"),
+    rho_other_least=Variable("", r"\min \underline{\rho}", "smallest coefficient on noise of the other class"),
+    rho_other_most=Variable("", r"\max \underline{\rho}", "largest coefficient on noise of the other class"),
+)
+def coefficient_bounds(view: View):
+    r"""What a proof keeps inside bounds, split as there.
+
+    $\overline\rho = \rho\,1[\tilde y_i = j]$ and $\underline\rho = \rho\,1[\tilde y_i = -j]$. On the clock
+    `throughout` these are the extremes over the whole trajectory.
+    """
+    reading = coefficients(view)
+    gamma, rho = reading["gamma"], reading["rho"]
+    classes = jnp.array(view.task.network.classes, float)[:, None]
+    real = view.training.mask[None]
+    own = (view.training.labels[None] == classes) & real
+    other = (view.training.labels[None] != classes) & real
+    per_sample = rho.reshape(*rho.shape[:3], -1)
+
+    def extremes(which):
+        chosen = which[:, None, :, None]
+        return (
+            jnp.min(jnp.where(chosen, per_sample, 0)),
+            jnp.max(jnp.where(chosen, per_sample, 0)),
+        )
+
+    own_least, own_most = extremes(own)
+    other_least, other_most = extremes(other)
+    return {
+        "gamma_least": jnp.min(gamma),
+        "gamma_most": jnp.max(gamma),
+        "rho_own_least": own_least,
+        "rho_own_most": own_most,
+        "rho_other_least": other_least,
+        "rho_other_most": other_most,
+    }
+
+
+def _vectors(view: View):
+    model = vector_model(view.task.data)
+    if model is None or not hasattr(view.task.network, "classes"):
+        raise InputError(
+            "Coefficients need inputs built from signals and noise vectors and filters with a class; "
+            f"{type(view.task.data).__name__} with {type(view.task.network).__name__} is something else."
+        )
+    return model

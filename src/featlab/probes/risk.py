@@ -1,0 +1,101 @@
+"""Losses and errors, on the training set and on fresh inputs, and how they split by flipped labels."""
+
+from __future__ import annotations
+
+import jax.numpy as jnp
+
+from featlab.probes._probe import Variable, View, probe
+
+TEST_INPUTS = 10_000  # a Monte Carlo error of at most half a percent
+
+
+def _test_coins(task, *, count: int = TEST_INPUTS):
+    return task.test_coins(count) if count <= 2 * TEST_INPUTS else None  # more is drawn anew each time
+
+
+@probe(equivariant=True, train_loss=Variable("", "L_S", "training loss"))
+def train_loss(view: View):
+    """The objective's value on the training set."""
+    return view.task.value(view.params, view.training)
+
+
+@probe(equivariant=True, train_error=Variable("", r"L_S^{0-1}", "training error, observed labels"))
+def train_error(view: View):
+    """The fraction of training inputs with $\\tilde y_i f(x_i) \\le 0$."""
+    return view.training.mean(_wrong(_margins(view)))
+
+
+@probe(equivariant=True, margin=Variable("sample", r"\tilde y_i f(x_i)", "margin"))
+def margins(view: View):
+    """Each training input's margin, with the label the loss sees."""
+    return _margins(view)
+
+
+@probe(
+    equivariant=True,
+    prepare=_test_coins,
+    test_loss=Variable("", "L_D", "test loss"),
+    test_loss_se=Variable("", r"\mathrm{se}(L_D)", "Monte Carlo standard error of the test loss"),
+)
+def test_loss(view: View, *, count: int = TEST_INPUTS):
+    """The mean loss on fresh inputs, with its Monte Carlo error."""
+    outputs, batch = view.task.test_outputs(view.params, count, view.prepared)
+    mean, error = _mean_and_error(view.task.objective.loss(outputs, batch.labels))
+    return {"test_loss": mean, "test_loss_se": error}
+
+
+@probe(
+    equivariant=True,
+    prepare=_test_coins,
+    test_error=Variable("", r"L_D^{0-1}", "test error, observed labels"),
+    test_error_se=Variable("", r"\mathrm{se}(L_D^{0-1})", "Monte Carlo standard error of the test error"),
+    clean_test_error=Variable("", r"P(y f(x) \le 0)", "test error, clean labels"),
+)
+def test_error(view: View, *, count: int = TEST_INPUTS):
+    """The fraction of fresh inputs on the wrong side, with its Monte Carlo error."""
+    outputs, batch = view.task.test_outputs(view.params, count, view.prepared)
+    mean, error = _mean_and_error(_wrong(batch.labels * outputs))
+    clean = jnp.mean(_wrong(batch.clean_labels * outputs))
+    return {"test_error": mean, "test_error_se": error, "clean_test_error": clean}
+
+
+@probe(
+    equivariant=True,
+    fit_clean=Variable("", r"P(\tilde y_i f_i > 0 \mid \tilde y_i = y_i)", "fraction of clean samples fitted"),
+    fit_noisy=Variable(
+        "", r"P(\tilde y_i f_i > 0 \mid \tilde y_i \ne y_i)", "fraction of flipped samples fitted; NaN without any"
+    ),
+    loss_clean=Variable("", r"L_{S_t}", "training loss of clean samples"),
+    loss_noisy=Variable("", r"L_{S_f}", "training loss of flipped samples; NaN without any"),
+)
+def clean_noisy_split(view: View):
+    """How the samples with true and with flipped labels fare, each by the label the loss sees."""
+    batch, outputs = view.training, view.task.outputs(view.params, view.training)
+    fitted = 1 - _wrong(batch.labels * outputs)
+    losses = view.task.objective.loss(outputs, batch.labels)
+    clean = batch.labels == batch.clean_labels
+    any_noisy = jnp.any(batch.mask & ~clean)
+    return {
+        "fit_clean": batch.mean(fitted, clean),
+        "fit_noisy": jnp.where(any_noisy, batch.mean(fitted, ~clean), jnp.nan),
+        "loss_clean": batch.mean(losses, clean),
+        "loss_noisy": jnp.where(any_noisy, batch.mean(losses, ~clean), jnp.nan),
+    }
+
+
+@probe(equivariant=True, weight_norm=Variable("row", r"\|w_r\|", "length of each weight vector"))
+def weight_norms(view: View):
+    """Lengths of the weight vectors; infinite, and refused, at d = inf."""
+    return view.task.draw.space.norms(view.weights)
+
+
+def _margins(view):
+    return view.training.labels * view.task.outputs(view.params, view.training)
+
+
+def _wrong(margins):
+    return jnp.where(margins > 0, 0.0, 1.0)
+
+
+def _mean_and_error(values):
+    return jnp.mean(values), jnp.std(values) / jnp.sqrt(values.size)

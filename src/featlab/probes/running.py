@@ -1,0 +1,133 @@
+"""Probes that look at every step and remember: extremes, first times, recursions."""
+
+from __future__ import annotations
+
+import abc
+from typing import Any, ClassVar
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import PRNGKeyArray
+
+from featlab.fields import Part
+from featlab.probes._probe import Probe, Variable, View
+from featlab.probes.clocks import at_end, first, throughout
+
+
+class AbstractRunning(Part):
+    """Something that is carried along a run: begun at the start, updated at every step, read when asked."""
+
+    equivariant: ClassVar[bool] = False
+
+    @property
+    @abc.abstractmethod
+    def variables(self) -> tuple[tuple[str, Variable | None], ...]:
+        """The names of what it returns."""
+
+    @property
+    def clock(self) -> Any:
+        """When it is read; None is the experiment's clock."""
+        return None
+
+    @abc.abstractmethod
+    def begin(self, view: View) -> Any:
+        """Its memory before the first step."""
+
+    @abc.abstractmethod
+    def update(self, memory: Any, key: PRNGKeyArray, before: View) -> Any:
+        """Its memory after the step that is about to be taken from this view with this key."""
+
+    @abc.abstractmethod
+    def read(self, memory: Any, view: View) -> dict[str, Any]:
+        """What it has to say now."""
+
+
+class Extremes(AbstractRunning):
+    """The lowest and highest values of a probe over all steps: `probe.on(throughout)`."""
+
+    probe: Probe
+
+    @property
+    def equivariant(self):
+        return self.probe.equivariant
+
+    @property
+    def clock(self):
+        return at_end
+
+    @property
+    def variables(self):
+        names = []
+        for name, v in self.probe.variables:
+            v = v or Variable()
+            names.append((f"{name}_lowest", Variable(v.dims, rf"\min_t {v.symbol}", f"lowest {v.meaning}", v.units)))
+            names.append((f"{name}_highest", Variable(v.dims, rf"\max_t {v.symbol}", f"highest {v.meaning}", v.units)))
+        return tuple(names)
+
+    def begin(self, view):
+        reading = self.probe(view)
+        return reading, reading
+
+    def update(self, memory, key, before):
+        return self._widened(memory, before)
+
+    def read(self, memory, view):
+        lowest, highest = self._widened(memory, view)
+        return {f"{k}_lowest": v for k, v in lowest.items()} | {f"{k}_highest": v for k, v in highest.items()}
+
+    def _widened(self, memory, view):
+        reading = self.probe(view)
+        return jax.tree.map(jnp.minimum, memory[0], reading), jax.tree.map(jnp.maximum, memory[1], reading)
+
+
+class FirstTime(AbstractRunning):
+    """A probe at the first step where a condition holds: `probe.on(first(condition))`."""
+
+    probe: Probe
+    moment: first
+
+    @property
+    def equivariant(self):
+        return self.probe.equivariant and bool(getattr(self.moment.condition, "equivariant", False))
+
+    @property
+    def clock(self):
+        return at_end
+
+    @property
+    def variables(self):
+        marked = tuple((f"{name}_at_{self.moment.name}", v) for name, v in self.probe.variables)
+        step = Variable("", "t", "step at which it first held, -1 if never", "steps")
+        return ((self.moment.name, step), *marked)
+
+    def begin(self, view):
+        # The parameters of the moment are kept and the probe is read once, at the end.
+        return jnp.array(-1), view.params
+
+    def update(self, memory, key, before):
+        return self._looked(memory, before)
+
+    def read(self, memory, view):
+        step, params = self._looked(memory, view)
+        then = eqx.tree_at(lambda v: v.params, view, params)
+        marked = {f"{name}_at_{self.moment.name}": value for name, value in self.probe(then).items()}
+        return {self.moment.name: step, **marked}
+
+    def _looked(self, memory, view):
+        step, params = memory
+        pending = step < 0
+        holds = pending & self.moment.condition(view)
+        kept = jax.tree.map(lambda old, new: jnp.where(pending, new, old), params, view.params)
+        return jnp.where(holds, view.step, step), kept
+
+
+def as_running(probe: Probe | AbstractRunning) -> AbstractRunning | None:
+    """The running form of a probe whose clock needs every step, else None."""
+    if isinstance(probe, AbstractRunning):
+        return probe
+    if probe.clock is throughout:
+        return Extremes(probe)
+    if isinstance(probe.clock, first):
+        return FirstTime(probe, probe.clock)
+    return None

@@ -1,0 +1,51 @@
+"""A progress bar on stderr for anything that takes longer than two seconds."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+_PATIENCE = 2.0  # seconds before a bar appears
+
+
+@contextmanager
+def progress_bar(title: str, total: int, *, shown: bool | None = None) -> Iterator[Callable[[int], None]]:
+    """Yields a function that is told how much of the total has been done.
+
+    `shown` None means: only where stderr is a terminal. Without rich there is no bar.
+    """
+    shown = sys.stderr.isatty() if shown is None else shown
+    try:
+        from rich.console import Console
+        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+    except ImportError:
+        shown = False
+    if not shown:
+        yield lambda done: None
+        return
+    bar = Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TextColumn("steps"),
+        TimeRemainingColumn(),
+        console=Console(stderr=True),
+        transient=True,
+    )
+    task = bar.add_task(title, total=total)
+    begun, visible = time.monotonic(), False
+
+    def tell(done: int) -> None:
+        nonlocal visible
+        if not visible and time.monotonic() - begun > _PATIENCE:
+            bar.start()
+            visible = True
+        bar.update(task, completed=done)
+
+    try:
+        yield tell
+    finally:
+        if visible:
+            bar.stop()

@@ -1,0 +1,176 @@
+"""What one run is about: everything random about it, and what an algorithm may use of it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float, PRNGKeyArray
+
+from featlab.data import AbstractDataModel, AbstractVectorModel, Batch, Minibatches, Signals, Stream
+from featlab.fields import InputError
+from featlab.networks import AbstractNetwork, AbstractProductNetwork
+from featlab.objectives import AbstractObjective
+from featlab.space import AbstractSpace
+
+
+class Draw(eqx.Module):
+    """Everything that chance decided before training: one draw per seed."""
+
+    space: AbstractSpace
+    truth: Any
+    training: Batch
+    holdouts: tuple[Batch, ...]
+    start: Any  # the network's initial parameters
+    dual: Float[Array, "column vector"] | None  # weights @ dual = coefficients on the signals and noise vectors
+    batch_key: PRNGKeyArray
+    test_key: PRNGKeyArray
+    algorithm_key: PRNGKeyArray
+
+
+def draw_run(
+    data: AbstractDataModel,
+    network: AbstractNetwork,
+    space: AbstractSpace,
+    rows: int,
+    holdouts: int,
+    key: PRNGKeyArray,
+) -> Draw:
+    """Draw one run. Every purpose has its own key, so no two of them ever share randomness."""
+    truth_key, training_key, start_key, holdout_key, batch_key, test_key, algorithm_key = jax.random.split(key, 7)
+    truth, space = data.truth(truth_key, space)
+    start: Any = None
+    if network.starts_first:
+        start, space = network.init(start_key, space)
+    training, space = data.draw(training_key, truth, space, rows)
+    held = []
+    for i in range(holdouts):
+        batch, space = data.draw(jax.random.fold_in(holdout_key, i), truth, space, rows)
+        held.append(batch)
+    if not network.starts_first:
+        start, space = network.init(start_key, space)
+    dual = _dual(truth, training) if vector_model(data) is not None else None
+    return Draw(space, truth, training, tuple(held), start, dual, batch_key, test_key, algorithm_key)
+
+
+class Task(eqx.Module):
+    """What an algorithm may use."""
+
+    data: AbstractDataModel
+    network: AbstractNetwork
+    objective: AbstractObjective
+    draw: Draw
+
+    @property
+    def start(self) -> Any:
+        """The parameters to begin with."""
+        return self.draw.start
+
+    def starting_from(self, params: Any) -> Task:
+        """The same task from other parameters."""
+        return eqx.tree_at(lambda task: task.draw.start, self, params)
+
+    def batch(self, key: PRNGKeyArray, step: Array) -> Batch:
+        """What this step sees: the whole training set, a mini-batch or fresh inputs, as the data says."""
+        return self.data.batch(key, step, self.draw.training, self.draw)
+
+    def value(self, params: Any, batch: Batch, key: PRNGKeyArray | None = None) -> Float[Array, ""]:
+        """The objective's value."""
+        return self.objective(params, batch, key)[0]
+
+    def value_and_grad(self, params: Any, batch: Batch, key: PRNGKeyArray | None = None):
+        """The objective's value and its gradient in the parameters."""
+        return jax.value_and_grad(self.value)(params, batch, key)
+
+    def gradient(self, params: Any, batch: Batch, key: PRNGKeyArray | None = None) -> Any:
+        """The objective's gradient in the parameters."""
+        return jax.grad(self.value)(params, batch, key)
+
+    def holdout(self, i: int) -> Batch:
+        """The i-th independent set of the training law; the algorithm says beforehand how many it needs."""
+        if i >= len(self.draw.holdouts):
+            raise InputError(
+                f"holdout({i}) was asked for and {len(self.draw.holdouts)} were drawn: "
+                "an algorithm's `holdouts` must say how many it uses."
+            )
+        return self.draw.holdouts[i]
+
+    def features(self, params: Any, inputs: Array) -> Array:
+        """What the last layer sees of each input."""
+        return jax.vmap(self.network.features, in_axes=(None, 0))(params, inputs)
+
+    def outputs(self, params: Any, batch: Batch) -> Array:
+        """The network's output for each input."""
+        return jax.vmap(self.network, in_axes=(None, 0))(params, batch.inputs)
+
+    def test_coins(self, count: int) -> Batch | None:
+        """What can be drawn of the test inputs before the weights are known, where that is worth keeping."""
+        vectors = vector_model(self.data)
+        if vectors is None or not isinstance(self.network, AbstractProductNetwork):
+            return None
+        shape = self.network.weights(self.start).shape
+        return vectors.test_coins(self.draw.test_key, shape, count)
+
+    def test_outputs(self, params: Any, count: int, coins: Batch | None = None) -> tuple[Array, Batch]:
+        """Outputs for fresh test inputs; the same inputs every time, so that curves in time are smooth.
+
+        Where the network sees inputs only through inner products, only those are drawn; `coins`, if given, are
+        what `test_coins` returned.
+        """
+        coins = self.test_coins(count) if coins is None else coins
+        if coins is None:
+            return self._plain_test_outputs(params, count)
+        vectors = vector_model(self.data)
+        assert vectors is not None and isinstance(self.network, AbstractProductNetwork)
+        weights = self.network.weights(params)
+        batch = vectors.test_products(coins, self.draw.truth, self.draw.space, weights)
+        return jax.vmap(self.network.respond, in_axes=(None, 0))(params, batch.inputs), batch
+
+    def _plain_test_outputs(self, params, count):
+        """The plain road: whole test vectors, a few at a time."""
+        draw = self.draw
+        one = jax.eval_shape(lambda: self.data.fresh(draw.test_key, draw.truth, draw.space, 1).inputs)
+        chunk = max(1, min(count, _TEST_NUMBERS // one.size))
+        chunks = -(-count // chunk)
+
+        def outputs(key):
+            batch = self.data.fresh(key, draw.truth, draw.space, chunk)
+            return self.outputs(params, batch), (batch.labels, batch.clean_labels)
+
+        values, labels = jax.lax.map(outputs, jax.random.split(draw.test_key, chunks))
+        values, (labels, clean) = jax.tree.map(
+            lambda leaf: leaf.reshape(-1, *leaf.shape[2:])[:count], (values, labels)
+        )
+        return values, Batch(values, labels, clean, jnp.ones(count, bool))
+
+
+_TEST_NUMBERS = 1_000_000  # held at a time on the plain road
+
+
+def vector_model(data: AbstractDataModel) -> AbstractVectorModel | None:
+    """The model under any batching, if its inputs are linear in signals and Gaussian vectors."""
+    while isinstance(data, Minibatches | Stream):
+        data = data.data
+    return data if isinstance(data, AbstractVectorModel) else None
+
+
+def basis(truth: Signals, training: Batch) -> Float[Array, "vector column"]:
+    """The vectors that training combines: the signals' directions, then the noise of each sample."""
+    assert training.noise is not None
+    columns = truth.directions.shape[-1]
+    return jnp.concatenate([truth.directions, training.noise.reshape(-1, columns)])
+
+
+def _dual(truth: Signals, training: Batch) -> Float[Array, "column vector"]:
+    """The pseudo-inverse of the basis, by a QR: weights @ dual are their coefficients on it."""
+    vectors = basis(truth, training)
+    q, r = jnp.linalg.qr(vectors.T)
+    if len(r) < len(vectors):  # more vectors than dimensions: the smallest coefficients that do it
+        return jnp.linalg.pinv(vectors)
+    per_sample = (len(vectors) - len(truth.norms)) // len(training.mask)
+    real = jnp.concatenate([jnp.ones(len(truth.norms), bool), jnp.repeat(training.mask, per_sample)])
+    r = r + jnp.diag(jnp.where(real, 0.0, 1.0))
+    dual = jax.scipy.linalg.solve_triangular(r, q.T, lower=False).T
+    return jnp.where(real, dual, 0)

@@ -15,7 +15,7 @@ atlas: install            ## the main job: run the example experiments, write th
 	$(BIN)/python examples/run_all.py --out out/atlas
 
 test: install lint types  ## everything that decides, within minutes on two cores
-	$(BIN)/python -m pytest -m 'not slow'
+	$(BIN)/python -m pytest -n 2 -m 'not slow'
 
 test-slow: install        ## the same honesty, more seeds, and every deliberate defect
 	$(BIN)/python -m pytest

@@ -17,17 +17,23 @@ if TYPE_CHECKING:
     from featlab import plots as plots
     from featlab import probes as probes
     from featlab import theory as theory
+    from featlab.description import rebuild as rebuild
     from featlab.experiment import Experiment as Experiment
     from featlab.fields import InputError as InputError
     from featlab.runner import run as run
     from featlab.space import Ambient as Ambient
     from featlab.space import Span as Span
+    from featlab.store import load as load
+    from featlab.store import save as save
 
 _FOLDERS = ("algorithms", "data", "networks", "objectives", "plots", "probes", "theory")
 _NAMES = {
     "Experiment": "featlab.experiment",
     "InputError": "featlab.fields",
+    "load": "featlab.store",
+    "rebuild": "featlab.description",
     "run": "featlab.runner",
+    "save": "featlab.store",
     "Ambient": "featlab.space",
     "Span": "featlab.space",
 }

@@ -1,5 +1,230 @@
-"""placeholder"""
+"""Experiments as text: what a Dataset remembers, a TOML file says and an override changes.
+
+The text of an experiment is the expression that makes it, `Experiment(data=SignalNoise(n=100, ...), ...)`. It is
+read back without being executed: only featlab's names, classes that are already imported, numbers and arithmetic
+are understood.
+"""
+
+from __future__ import annotations
+
+import ast
+import dataclasses
+import importlib
+import inspect
+import math
+import operator
+import sys
+import tomllib
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import equinox as eqx
+
+from featlab.experiment import Experiment
+from featlab.fields import InputError, did_you_mean
+from featlab.probes import Probe
+from featlab.space import Ambient, Span
+
+_FOLDERS = ("data", "networks", "objectives", "algorithms", "probes")
+_NUMBERS = {"inf": math.inf, "nan": math.nan, "true": True, "false": False, "none": None}
+_ARITHMETIC = {
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+    ast.Div: operator.truediv,
+    ast.Pow: operator.pow,
+}
 
 
-def describe(e):
-    return ""
+def describe(value: Any) -> str:
+    """The expression that makes this value; `rebuild` reads it back."""
+    for name, known in known_names().items():
+        if value is known:
+            return name
+    if isinstance(value, Probe):
+        options = ", ".join(f"{name}={describe(option)}" for name, option in value.options)
+        text = _qualified(value.function) + (f"({options})" if options else "")
+        return text if value.clock is None else f"{text}.on({describe(value.clock)})"
+    if isinstance(value, eqx.Module):
+        fields = [field for field in dataclasses.fields(value) if field.init]
+        inside = ", ".join(f"{field.name}={describe(getattr(value, field.name))}" for field in fields)
+        return f"{_qualified(type(value))}({inside})"
+    if isinstance(value, bool | int | str | None):
+        return repr(value)
+    if isinstance(value, float):
+        return repr(value) if math.isfinite(value) else str(value)
+    if type(value) in (tuple, list):
+        return "(" + "".join(f"{describe(item)}, " for item in value) + ")"
+    if callable(value):
+        return _qualified(value)
+    return f"unwritable({type(value).__name__!r})"
+
+
+def rebuild(text: str) -> Any:
+    """What `describe` described, for instance `rebuild(dataset.attrs["experiment"])`."""
+    try:
+        tree = ast.parse(text.strip(), mode="eval")
+    except SyntaxError:
+        raise InputError(f"{text!r} is not an expression such as SignalNoise(n=100, d=inf, snr=0.1).") from None
+    return _value(tree.body)
+
+
+def load_experiment(path: str | Path) -> tuple[Experiment, dict[str, Any]]:
+    """The experiment a TOML file states, and what else it says: title, seeds."""
+    path = Path(path)
+    if not path.is_file():
+        raise InputError(
+            f"There is no file {str(path)!r}; give the path of a TOML file that states an experiment."
+        )
+    try:
+        table = tomllib.loads(path.read_text())
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise InputError(f"{str(path)!r} is not a TOML file: {error}.") from None
+    settings = {key: table.pop(key) for key in ("title", "seeds") if key in table}
+    return construct(Experiment, {key: _from_toml(item) for key, item in table.items()}), settings
+
+
+def override(experiment: Experiment, changes: Sequence[str]) -> Experiment:
+    """The experiment with changes such as `data.snr=0.2` made, one after the other."""
+    for change in changes:
+        path, equals, text = change.partition("=")
+        if not equals or not path:
+            raise InputError(f"A change must have the form data.snr=0.2, got {change!r}.")
+        experiment = _changed(experiment, path.split("."), path, _literal(text))
+    return experiment
+
+
+def construct(kind: Any, fields: dict[str, Any]) -> Any:
+    """`kind(**fields)`, with a sentence for a field that is unknown or missing."""
+    name = getattr(kind, "__name__", str(kind))
+    parameters = inspect.signature(kind).parameters
+    for field in fields:
+        if field not in parameters:
+            raise InputError(f"{name} has no field {field!r}; {did_you_mean(field, parameters)}")
+    missing = [p.name for p in parameters.values() if p.default is p.empty and p.name not in fields]
+    if missing:
+        raise InputError(
+            f"{name} needs {', '.join(missing)}, which {'was' if len(missing) == 1 else 'were'} not given."
+        )
+    return kind(**fields)
+
+
+def known_names() -> dict[str, Any]:
+    """Everything an experiment can be made of, by name: found by walking featlab's folders."""
+    found: dict[str, Any] = {"Experiment": Experiment, "Span": Span, "Ambient": Ambient}
+    for folder in _FOLDERS:
+        module = importlib.import_module(f"featlab.{folder}")
+        found |= {name: thing for name, thing in vars(module).items() if _is_piece(name, thing)}
+    return found
+
+
+def _is_piece(name: str, thing: Any) -> bool:
+    return not name.startswith(("_", "Abstract")) and callable(thing) or isinstance(thing, eqx.Module)
+
+
+def _qualified(thing: Any) -> str:
+    known = known_names().get(thing.__name__)
+    known = known.function if isinstance(known, Probe) and known is not thing else known
+    return thing.__name__ if known is thing else f"{thing.__module__}.{thing.__qualname__}"
+
+
+def _value(node: ast.expr) -> Any:
+    match node:
+        case ast.Constant(value=value):
+            return value
+        case ast.Name(id=name):
+            return _named(name)
+        case ast.Attribute():
+            return _imported(ast.unparse(node))
+        case ast.Tuple(elts=items) | ast.List(elts=items):
+            return tuple(_value(item) for item in items)
+        case ast.UnaryOp(op=ast.USub(), operand=operand):
+            return -_number(operand)
+        case ast.BinOp(left=left, op=op, right=right) if type(op) in _ARITHMETIC:
+            return _ARITHMETIC[type(op)](_number(left), _number(right))
+        case ast.Call(func=ast.Attribute(value=target, attr="on"), args=[clock], keywords=[]):
+            probe = _value(target)
+            if isinstance(probe, Probe):
+                return probe.on(_value(clock))
+        case ast.Call(func=function, args=arguments, keywords=keywords):
+            return _called(function, arguments, keywords)
+    raise InputError(f"{ast.unparse(node)!r} is not something an experiment is made of.")
+
+
+def _called(function: ast.expr, arguments: list[ast.expr], keywords: list[ast.keyword]) -> Any:
+    if isinstance(function, ast.Name) and function.id == "unwritable":
+        raise InputError(
+            f"This experiment holds a {_value(arguments[0])}, which only the code that made it can make again."
+        )
+    kind = _value(function)
+    fields = {keyword.arg: _value(keyword.value) for keyword in keywords if keyword.arg}
+    positional = [_value(argument) for argument in arguments]
+    if isinstance(kind, Probe):
+        return kind(**fields)
+    if not (isinstance(kind, type) and issubclass(kind, eqx.Module)):
+        raise InputError(f"{ast.unparse(function)} cannot be called here: only parts of an experiment can.")
+    parameters = list(inspect.signature(kind).parameters)
+    return construct(kind, {**dict(zip(parameters, positional)), **fields})
+
+
+def _named(name: str) -> Any:
+    if name.lower() in _NUMBERS:
+        return _NUMBERS[name.lower()]
+    known = known_names()
+    if name not in known:
+        raise InputError(f"{name!r} is not a name featlab knows; {did_you_mean(name, known)}")
+    return known[name]
+
+
+def _imported(dotted: str) -> Any:
+    """A name of the user's own, from a module that is imported already: text never imports anything."""
+    module_name, _, rest = dotted.partition(".")
+    parts = rest.split(".")
+    while module_name not in sys.modules or not hasattr(sys.modules[module_name], parts[0]):
+        if len(parts) < 2:
+            raise InputError(f"{dotted!r} is not a name featlab knows; import the module that defines it first.")
+        module_name, parts = f"{module_name}.{parts[0]}", parts[1:]
+    found = sys.modules[module_name]
+    for part in parts:
+        found = getattr(found, part, None)
+    return found
+
+
+def _number(node: ast.expr) -> float:
+    value = _value(node)
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise InputError(f"{ast.unparse(node)!r} is not a number.")
+    return value
+
+
+def _literal(text: str) -> Any:
+    """A value typed by hand. A word that means nothing stays a word, for the field to refuse by name."""
+    try:
+        return rebuild(text)
+    except InputError:
+        if text.strip().replace(".", "").replace("_", "").isalnum():
+            return text
+        raise
+
+
+def _from_toml(item: Any) -> Any:
+    if isinstance(item, dict):
+        kind = item.get("kind")
+        if not isinstance(kind, str):
+            raise InputError('A table of an experiment needs kind = "...", for instance kind = "SignalNoise".')
+        return construct(_named(kind), {k: _from_toml(v) for k, v in item.items() if k != "kind"})
+    if isinstance(item, list):
+        return tuple(_from_toml(one) for one in item)
+    return rebuild(item) if isinstance(item, str) else item
+
+
+def _changed(target: Any, steps: list[str], path: str, value: Any) -> Any:
+    name, *rest = steps
+    fields = {field.name for field in dataclasses.fields(target)} if dataclasses.is_dataclass(target) else set()
+    if name not in fields:
+        owner = type(target).__name__
+        raise InputError(f"{owner} has no field {name!r} (in {path!r}); {did_you_mean(name, fields)}")
+    if rest:
+        value = _changed(getattr(target, name), rest, path, value)
+    return dataclasses.replace(target, **{name: value})  # type: ignore

@@ -14,10 +14,28 @@ from featlab.fields import InputError, Part, function, part
 from featlab.networks import AbstractNetwork
 from featlab.objectives import AbstractObjective, as_objective, logistic
 from featlab.probes import AbstractRunning, Probe, as_probe, evenly, until
+from featlab.probes.running import as_running
 from featlab.space import AbstractSpace, Ambient, Span
 
 # Numbers that one run may hold in whole d-vectors before Ambient is called impossible: 4 GB in float32.
 _AMBIENT_LIMIT = 1e9
+
+
+def _probes(probes) -> tuple:
+    probes = probes if isinstance(probes, list | tuple) else (probes,)
+    return tuple(p if isinstance(p, AbstractRunning) else as_probe(p) for p in probes)
+
+
+def _steps(steps):
+    if isinstance(steps, until):
+        return steps
+    if isinstance(steps, float) and steps.is_integer():
+        steps = int(steps)
+    if not isinstance(steps, int) or isinstance(steps, bool) or steps < 0:
+        raise InputError(
+            f"Experiment.steps must be a whole number of at least 0, or until(probe, level), got {steps!r}."
+        )
+    return steps
 
 
 class Experiment(Part):
@@ -32,8 +50,8 @@ class Experiment(Part):
     network: AbstractNetwork = part(AbstractNetwork, "a network, such as TwoLayerCNN(width=16)")
     algorithm: AbstractAlgorithm = part(AbstractAlgorithm, "an algorithm, such as GradientDescent(0.1)")
     objective: AbstractObjective | Callable = function("a loss, such as logistic", default=logistic)
-    probes: tuple[Probe | AbstractRunning, ...] = eqx.field(default=(), converter=lambda probes: _probes(probes))
-    steps: int | until = eqx.field(default=1000, converter=lambda steps: _steps(steps))
+    probes: tuple[Probe | AbstractRunning, ...] = eqx.field(default=(), converter=_probes)
+    steps: int | until = eqx.field(default=1000, converter=_steps)
     record: Any = eqx.field(default=evenly(100))
     space: type[AbstractSpace] | None = eqx.field(static=True, default=None)
     precision: int = eqx.field(static=True, default=32)
@@ -45,7 +63,7 @@ class Experiment(Part):
             raise InputError(f"Experiment.precision must be 32 or 64, got {self.precision!r}.")
         if not hasattr(self.record, "times"):
             raise InputError(f"Experiment.record must be a clock, such as every(10), got {self.record!r}.")
-        names = [name for probe in self.probes for name, _ in probe.variables]
+        names = [name for probe in self.probes for name, _ in (as_running(probe) or probe).variables]
         for name in names:
             if names.count(name) > 1:
                 raise InputError(f"Experiment.probes would record {name!r} twice; keep one of them.")
@@ -94,42 +112,22 @@ class Experiment(Part):
                     f"Span needs d to be at least the {needed} vectors that are drawn, got d = {d:g}; "
                     "use Ambient, a larger d or a smaller n."
                 )
-            space = Span.create(math.inf, self.span_size(rows))  # room does not depend on d
-            return eqx.tree_at(lambda s: s.dimension, _with_infinite(space, math.isinf(d)), d)
+            return Span.create(d, self.span_size(rows))
         if math.isinf(d):
-            raise InputError(f"Ambient cannot store infinitely long vectors: {_because(obstacles)} d = inf needs Span.")
+            raise InputError(
+                f"Ambient cannot store infinitely long vectors, and d = inf needs Span{_but(obstacles)}."
+            )
         if d * needed > _AMBIENT_LIMIT:
             raise InputError(
-                f"Ambient would store {needed} vectors of {d:g} numbers: {_because(obstacles)} "
-                f"give d below {_AMBIENT_LIMIT / needed:.0f}, or remove what keeps Span from being used."
+                f"Ambient would store {needed} vectors of {d:g} numbers; give d below "
+                f"{_AMBIENT_LIMIT / needed:.3g}, or use Span{_but(obstacles)}."
             )
         return Ambient(d)
 
 
-def _with_infinite(space: Span, infinite: bool) -> Span:
-    return Span(space.dimension, space.columns, 0, True, infinite, space.real, space.unbounded)
-
-
-def _because(obstacles: list[str]) -> str:
-    return f"{obstacles[0]}, and" if obstacles else ""
+def _but(obstacles: list[str]) -> str:
+    return f", which is not possible: {obstacles[0]}" if obstacles else ""
 
 
 def _name(one: Any) -> str:
     return one.name if isinstance(one, Probe) else type(one).__name__
-
-
-def _probes(probes) -> tuple:
-    probes = probes if isinstance(probes, list | tuple) else (probes,)
-    return tuple(p if isinstance(p, AbstractRunning) else as_probe(p) for p in probes)
-
-
-def _steps(steps):
-    if isinstance(steps, until):
-        return steps
-    if isinstance(steps, float) and steps.is_integer():
-        steps = int(steps)
-    if not isinstance(steps, int) or isinstance(steps, bool) or steps < 0:
-        raise InputError(
-            f"Experiment.steps must be a whole number of at least 0, or until(probe, level), got {steps!r}."
-        )
-    return steps

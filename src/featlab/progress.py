@@ -16,24 +16,10 @@ def progress_bar(title: str, total: int, *, shown: bool | None = None) -> Iterat
 
     `shown` None means: only where stderr is a terminal. Without rich there is no bar.
     """
-    shown = sys.stderr.isatty() if shown is None else shown
-    try:
-        from rich.console import Console
-        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-    except ImportError:
-        shown = False
-    if not shown:
+    bar = _bar() if (sys.stderr.isatty() if shown is None else shown) else None
+    if bar is None:
         yield lambda done: None
         return
-    bar = Progress(
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TextColumn("steps"),
-        TimeRemainingColumn(),
-        console=Console(stderr=True),
-        transient=True,
-    )
     task = bar.add_task(title, total=total)
     begun, visible = time.monotonic(), False
 
@@ -49,3 +35,13 @@ def progress_bar(title: str, total: int, *, shown: bool | None = None) -> Iterat
     finally:
         if visible:
             bar.stop()
+
+
+def _bar():
+    try:
+        from rich.console import Console
+        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+    except ImportError:
+        return None
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TextColumn("steps"))
+    return Progress(*columns, TimeRemainingColumn(), console=Console(stderr=True), transient=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, TypeGuard
 
 import jax
 import jax.numpy as jnp
@@ -12,9 +12,12 @@ import numpy as np
 import xarray as xr
 
 import featlab
+from featlab.algorithms import GradientDescent
 from featlab.description import describe
 from featlab.experiment import Experiment
 from featlab.fields import InputError
+from featlab.networks import TwoLayerCNN, relu
+from featlab.objectives import logistic
 from featlab.probes import AbstractRunning, Probe, Variable, at_end, until
 from featlab.probes.running import as_running
 from featlab.progress import progress_bar
@@ -47,7 +50,8 @@ def run(
     rows = experiment.data.n if rows is None else rows
     if rows < experiment.data.n:
         raise InputError(f"run(rows=) must be at least n = {experiment.data.n}, got {rows}.")
-    with jax.enable_x64(experiment.precision == 64):
+    # A GPU would otherwise multiply float32 matrices in ten-bit precision.
+    with jax.enable_x64(experiment.precision == 64), jax.default_matmul_precision("highest"):
         space = _numbers_traced(experiment.empty_space(rows))
         traced = _numbers_traced(experiment)
         times, due = _schedule(experiment)
@@ -110,7 +114,11 @@ def _schedule(experiment: Experiment) -> tuple[np.ndarray, np.ndarray]:
     clocks = [_times(experiment, probe) for probe in experiment.probes]
     stops = np.linspace(0, last, _SEGMENTS + 1).round().astype(int)
     times = np.unique(np.concatenate([stops, *clocks])).astype(int)
-    due = np.stack([np.isin(times, clock) for clock in clocks], axis=1) if clocks else np.zeros((len(times), 0), bool)
+    due = (
+        np.stack([np.isin(times, clock) for clock in clocks], axis=1)
+        if clocks
+        else np.zeros((len(times), 0), bool)
+    )
     return times, due
 
 
@@ -123,18 +131,21 @@ def _clock(experiment: Experiment, probe: Probe | AbstractRunning) -> Any:
 
 
 def _labelled(experiment, seeds, times, due, finished: list[_Recorded], rows) -> xr.Dataset:
-    done = sum(len(recorded.stopped_at) for recorded in finished)
-    seeds = seeds[:done]
+    seeds = seeds[: sum(len(recorded.stopped_at) for recorded in finished)]
+    done = len(seeds)  # the last block may have been filled up
     reached = min(recorded.reached for recorded in finished)
     variables: dict[str, Any] = {}
-    coords: dict[str, Any] = {"seed": ("seed", seeds)}
+    coords: dict[str, Any] = {"seed": ("seed", seeds.astype(int))}
     for p, probe in enumerate(experiment.probes):
         at = times[due[:, p]]
         at = at[at <= times[reached - 1]]
         if not len(at):
             continue
         arrays = [
-            {name: np.concatenate([part[name] for part in recorded.readings[p]], axis=1)[:, : len(at)] for name in recorded.readings[p][0]}
+            {
+                name: np.concatenate([part[name] for part in recorded.readings[p]], axis=1)[:, : len(at)]
+                for name in recorded.readings[p][0]
+            }
             for recorded in finished
         ]
         dim = _step_dim(experiment, probe)
@@ -153,7 +164,10 @@ def _labelled(experiment, seeds, times, due, finished: list[_Recorded], rows) ->
     status = np.where(diverged != NEVER, "diverged", np.where(trained, "trained", "unfinished"))
     bookkeeping = {
         "stopped_at": (stopped, "step at which the level was reached, -1 if never"),
-        "diverged_at": (diverged, "step that left the finite numbers, -1 if none; values after it repeat the last finite state"),
+        "diverged_at": (
+            diverged,
+            "step that left the finite numbers, -1 if none; values after it repeat the last finite state",
+        ),
         "steps_taken": (taken, "steps taken"),
         "trained": (trained, "reached the level, or took all its steps, and did not diverge"),
         "status": (status, "trained, unfinished or diverged"),
@@ -169,6 +183,7 @@ def _labelled(experiment, seeds, times, due, finished: list[_Recorded], rows) ->
         "space": type(finished[0].draws.space).__name__,
         "device": jax.default_backend(),
         "interrupted": int(any(recorded.interrupted for recorded in finished)),
+        **_theory_numbers(experiment),
     }
     if np.any(diverged != NEVER):
         first = int(diverged[diverged != NEVER].min())
@@ -206,7 +221,11 @@ def _labels(experiment, finished, done):
         if values.ndim == 2:
             meaning = "label the loss sees" if name == "label" else "label before any flip"
             symbol = r"\tilde y_i" if name == "label" else "y_i"
-            found[name] = (["seed", "sample"], values[:, : experiment.data.n], {"long_name": meaning, "symbol": symbol})
+            found[name] = (
+                ["seed", "sample"],
+                values[:, : experiment.data.n],
+                {"long_name": meaning, "symbol": symbol},
+            )
     return found
 
 
@@ -241,12 +260,38 @@ def _time_coords(experiment, dim, at):
     return coords
 
 
+def _theory_numbers(experiment: Experiment) -> dict[str, float]:
+    """What a curve of early growth needs to know; the last three only where its derivation holds."""
+    model = vector_model(experiment.data)
+    if model is None:
+        return {}
+    space, network, algorithm = experiment.empty_space(), experiment.network, experiment.algorithm
+    numbers: dict[str, Any] = {
+        "n": experiment.data.n,
+        "signal_norm": float(model.signals(space)[1][0]),
+        "noise_norm": float(model.noise_length(space)),
+        "test_flip": getattr(model, "test_flip", None),
+    }
+    plain_descent = isinstance(algorithm, GradientDescent) and algorithm.momentum is algorithm.weight_decay is None
+    if plain_descent and experiment.objective is logistic and model is experiment.data and _is_theorems(network):
+        numbers["learning_rate"] = algorithm.learning_rate  # type: ignore
+        numbers["width_scale"] = network.output_scale
+        numbers["power"] = 1 if network.activation is relu else getattr(network.activation, "power", None)
+    return {name: value for name, value in numbers.items() if value is not None}
+
+
+def _is_theorems(network) -> TypeGuard[TwoLayerCNN]:
+    changed = isinstance(network, TwoLayerCNN) and (network.bias or network.train_head or network.average_patches)
+    return isinstance(network, TwoLayerCNN) and not changed
+
+
 def time_unit(experiment: Experiment) -> float | None:
     """One step in the theory's unit of time, learning rate x signal power / width, where that is defined."""
     rate = getattr(experiment.algorithm, "learning_rate", None)
-    scale = getattr(experiment.network, "output_scale", None)
-    power = experiment.data.rate(experiment.empty_space()) if vector_model(experiment.data) else None
-    return None if None in (rate, scale, power) else float(rate * scale * power)  # type: ignore
+    power = experiment.data.rate(experiment.empty_space())
+    if rate is None or power is None or not _is_theorems(experiment.network):
+        return None
+    return float(rate * experiment.network.output_scale * power)
 
 
 def _numbers_traced(tree):
@@ -257,8 +302,12 @@ def _numbers_traced(tree):
 def _seeds(seeds) -> np.ndarray:
     if isinstance(seeds, bool) or (isinstance(seeds, int) and seeds < 1):
         raise InputError(f"run(seeds=) must be a whole number of at least 1, or a list of seeds, got {seeds!r}.")
-    values = list(range(seeds)) if isinstance(seeds, int) else list(seeds) if isinstance(seeds, Iterable) else [seeds]
-    if not values or any(isinstance(s, bool) or not isinstance(s, int | np.integer) or not 0 <= s < 2**32 for s in values):
+    values = (
+        list(range(seeds)) if isinstance(seeds, int) else list(seeds) if isinstance(seeds, Iterable) else [seeds]
+    )
+    if not values or any(
+        isinstance(s, bool) or not isinstance(s, int | np.integer) or not 0 <= s < 2**32 for s in values
+    ):
         raise InputError(f"Seeds must be whole numbers from 0 to 2^32 - 1, got {seeds!r}.")
     return np.array(values, np.uint32)
 

@@ -15,6 +15,7 @@ A space is immutable: a draw returns the rows and the space that has room for th
 
 import abc
 import math
+from typing import Any
 
 import equinox as eqx
 import jax
@@ -64,7 +65,7 @@ class AbstractSpace(eqx.Module):
         *,
         unit_norm: bool = False,
         with_residual: bool = False,
-    ):
+    ) -> Any:
         """Test vectors: their coordinates in the frame, which they never enter.
 
         With `with_residual` also the length of what sticks out of the frame.
@@ -159,22 +160,19 @@ class Span(AbstractSpace):
     def create(dimension, columns: int) -> "Span":
         """An empty frame with room for so many vectors."""
         infinite = isinstance(dimension, float) and math.isinf(dimension)
-        if isinstance(dimension, float) and dimension < columns:
-            raise InputError(
-                f"Span needs d to be at least the number of vectors drawn, {columns}, got d = {dimension:g}; "
-                "use Ambient, a larger d or a smaller n."
-            )
         axes = jnp.zeros(columns, bool)
         return Span(dimension, columns, 0, True, infinite, axes, axes)
 
     def given(self, gram):
         if not self.aligned:
             raise InputError("Span.given must come before any Gaussian row: given vectors fix the frame.")
+        self._make_room(len(gram))
         return self._grown(_place(jnp.linalg.cholesky(gram), self.used, self.columns), len(gram), aligned=True)
 
     def uniform(self, key, count):
         if not self.aligned or self.infinite:
             raise InputError("Span.uniform needs a finite d and must come before any Gaussian row.")
+        self._make_room(count)
         on_frame_key, rest_key = jax.random.split(key)
         on_frame = _uniforms(on_frame_key, count, self.used)
         gram = _uniform_gram(rest_key, count, self.dimension - self.used)
@@ -182,17 +180,18 @@ class Span(AbstractSpace):
         return self._grown(_place(rows, 0, self.columns), count, aligned=False)
 
     def gaussian(self, key, count, off=None, *, unit_norm=False, real=None):
+        self._make_room(count)
         real = jnp.ones(count, bool) if real is None else real
         # One stream a row: even places go to the frame, odd ones to the Bartlett factor, so that either may grow
         # without changing the other, and padding changes nothing.
         normals = _normals(key, count, 2 * max(self.used, _CHI_NORMALS + count))
         even, odd = normals[:, 0::2], normals[:, 1::2]
-        on_frame = jnp.where(self.real[: self.used], even[:, : self.used], 0)
+        on_frame = jnp.where(self.real[None, : self.used], even[:, : self.used], 0)
         if self.infinite:
             own = jnp.eye(count)
-            on_frame = jnp.where(self.unbounded[: self.used] | unit_norm, 0, on_frame)
+            on_frame = jnp.where(self.unbounded[None, : self.used] | unit_norm, 0, on_frame)
         else:
-            degrees = self.dimension - jnp.sum(self.real) - jnp.arange(count)
+            degrees = _bartlett_degrees(self.dimension, jnp.sum(self.real), count)
             chi = jax.vmap(_chi)(odd[:, :_CHI_NORMALS], degrees)
             own = jnp.tril(odd[:, _CHI_NORMALS:][:, :count], -1) + jnp.diag(chi)
         if off is not None:
@@ -201,13 +200,11 @@ class Span(AbstractSpace):
         if unit_norm and not self.infinite:
             rows = rows / jnp.sqrt(self.dimension)
         unbounded = self.infinite and not unit_norm
-        return self._grown(
-            _place(rows, 0, self.columns), count, aligned=False, real=real, unbounded=unbounded
-        )
+        return self._grown(_place(rows, 0, self.columns), count, aligned=False, real=real, unbounded=unbounded)
 
     def fresh(self, key, count, off=None, *, unit_norm=False, with_residual=False):
         rows_key, residual_key = jax.random.split(key)
-        rows = _off(_normals(rows_key, count, self.columns) * self._spread(unit_norm), off)
+        rows = _off(_normals(rows_key, count, self.columns) * self._spread(unit_norm)[None], off)
         if not with_residual:
             return rows
         if self.infinite:
@@ -217,7 +214,7 @@ class Span(AbstractSpace):
         return rows, residual / jnp.sqrt(self.dimension) if unit_norm else residual
 
     def fresh_products(self, key, weights, count, off=None, *, unit_norm=False, normals=None):
-        return _gaussian_products(key, _off(weights, off) * self._spread(unit_norm), count, normals)
+        return _gaussian_products(key, _off(weights, off) * self._spread(unit_norm)[None], count, normals)
 
     def length(self, scale):
         return jnp.ones(()) if self.infinite else scale * jnp.sqrt(self.dimension)
@@ -235,13 +232,15 @@ class Span(AbstractSpace):
             raise InputError("A fresh N(0, I_d) vector is infinitely long at d = inf; ask for unit_norm.")
         return jnp.where(self.unbounded, 1.0, 0.0)
 
-    def _grown(self, rows, count, *, aligned, real=None, unbounded=False):
-        axes = slice(self.used, self.used + count)
+    def _make_room(self, count):
         if self.used + count > self.columns:
             raise InputError(
                 f"The span has room for {self.columns} vectors and {self.used + count} were drawn: "
                 "a data model or network draws more than its vectors() says."
             )
+
+    def _grown(self, rows, count, *, aligned, real=None, unbounded=False):
+        axes = slice(self.used, self.used + count)
         real = self.real.at[axes].set(True if real is None else real)
         space = Span(
             self.dimension,
@@ -268,11 +267,16 @@ def _off(rows, directions):
     return rows - (rows @ basis.T) @ basis
 
 
+def _bartlett_degrees(dimension, rank, count):
+    r"""Degrees of freedom $d - s - i$ of what is left of the i-th row beside the frame and the rows before it."""
+    return dimension - rank - jnp.arange(count)
+
+
 def _place(rows, start, columns):
     return jnp.zeros((len(rows), columns), rows.dtype).at[:, start : start + rows.shape[1]].set(rows)
 
 
-def product_normals(key, weights_shape: tuple[int, int], count: int) -> Float[Array, "count rank"]:
+def product_normals(key, weights_shape: tuple[int, ...], count: int) -> Float[Array, "count rank"]:
     """The normals that `fresh_products` turns into products with weights of this shape."""
     return jax.random.normal(key, (count, min(weights_shape)), jnp.float32).astype(float)
 
@@ -340,7 +344,7 @@ def _uniform_gram(key, count, dimension):
     def add(chunk, gram):
         rows = _uniforms(jax.random.fold_in(key, chunk), count, _CHUNK)
         inside = chunk * _CHUNK + jnp.arange(_CHUNK) < dimension
-        rows = jnp.where(inside, rows, 0)
+        rows = jnp.where(inside[None], rows, 0)
         return gram + rows @ rows.T
 
     def exact():

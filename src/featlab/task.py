@@ -51,6 +51,11 @@ def draw_run(
         held.append(batch)
     if not network.starts_first:
         start, space = network.init(start_key, space)
+    if not all(isinstance(leaf, jax.Array) for leaf in jax.tree.leaves(start)):
+        raise InputError(
+            f"{type(network).__name__}.init must return nothing but arrays; an Equinox module that holds "
+            "functions goes into EquinoxNetwork."
+        )
     dual = _dual(truth, training) if vector_model(data) is not None else None
     return Draw(space, truth, training, tuple(held), start, dual, batch_key, test_key, algorithm_key)
 
@@ -173,4 +178,4 @@ def _dual(truth: Signals, training: Batch) -> Float[Array, "column vector"]:
     real = jnp.concatenate([jnp.ones(len(truth.norms), bool), jnp.repeat(training.mask, per_sample)])
     r = r + jnp.diag(jnp.where(real, 0.0, 1.0))
     dual = jax.scipy.linalg.solve_triangular(r, q.T, lower=False).T
-    return jnp.where(real, dual, 0)
+    return jnp.where(real[None], dual, 0)

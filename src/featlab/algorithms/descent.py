@@ -14,7 +14,7 @@ from featlab.fields import flag, part, real
 
 
 class AbstractDescent(AbstractAlgorithm):
-    r"""$w \leftarrow w + \mathrm{update}(\nabla L(w))$, the update being an optax transformation of the gradient."""
+    r"""$w \leftarrow w + u(\nabla L(w))$, the update $u$ being an optax transformation of the gradient."""
 
     @property
     @abc.abstractmethod
@@ -63,7 +63,7 @@ class Descent(AbstractDescent):
     coordinate is treated alike and linearly, or only norms enter. Adam and sign descent do not rotate.
     """
 
-    transformation: optax.GradientTransformation = part(tuple, "an optax transformation, such as optax.adam(1e-3)")
+    optimiser: optax.GradientTransformation = part(tuple, "an optax transformation, such as optax.adam(1e-3)")
     rotates: bool = flag(default=False)
 
     @classmethod
@@ -73,3 +73,7 @@ class Descent(AbstractDescent):
     @property
     def equivariant(self):
         return self.rotates
+
+    @property
+    def transformation(self):
+        return self.optimiser

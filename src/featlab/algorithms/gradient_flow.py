@@ -62,4 +62,3 @@ class GradientFlow(AbstractAlgorithm):
         params = eqx.combine(jax.tree.map(lambda leaf: leaf[0], solution.ys), static)
         value = task.value(state.params, batch, objective_key)
         return State(params, state.step + 1), Info(value)
-

@@ -60,9 +60,7 @@ class AbstractDataModel(Part):
         return None, space
 
     @abc.abstractmethod
-    def draw(
-        self, key: PRNGKeyArray, truth: Any, space: AbstractSpace, rows: int
-    ) -> tuple[Batch, AbstractSpace]:
+    def draw(self, key: PRNGKeyArray, truth: Any, space: AbstractSpace, rows: int) -> tuple[Batch, AbstractSpace]:
         """A training set of `n` inputs in `rows` rows; what is beyond n is padding, masked out."""
 
     @abc.abstractmethod
@@ -75,7 +73,7 @@ class AbstractDataModel(Part):
         """What a step of an algorithm sees: here the whole training set."""
         return training
 
-    def rate(self, space: AbstractSpace) -> Float[Array, ""] | None:
+    def rate(self, space: AbstractSpace) -> Any:
         """The factor that makes learning rate times steps the theory's time, where there is one."""
         return None
 
@@ -157,7 +155,7 @@ class AbstractVectorModel(AbstractDataModel):
         mask = jnp.ones(count, bool)
         return self._assembled(coin_key, truth.vectors, noise, mask, training=training)
 
-    def test_coins(self, key, weights_shape: tuple[int, int], count: int) -> "Batch":
+    def test_coins(self, key, weights_shape: tuple[int, ...], count: int) -> "Batch":
         """Test inputs before they meet any weights: labels, coins, and the normals their products come from."""
         coin_key, noise_key = jax.random.split(key)
         normals = product_normals(noise_key, weights_shape, count * self.noise_count)
@@ -176,9 +174,7 @@ class AbstractVectorModel(AbstractDataModel):
 
     def composed(self, batch: Batch, signals, noise):
         """The batch's inputs, built anew from other vectors (or products) with the same coins."""
-        return jax.vmap(self.compose, in_axes=(0, 0, None, 0))(
-            batch.clean_labels, batch.coins, signals, noise
-        )
+        return jax.vmap(self.compose, in_axes=(0, 0, None, 0))(batch.clean_labels, batch.coins, signals, noise)
 
     def _off(self, truth):
         return truth.directions if self.noise_off() else None

@@ -27,7 +27,7 @@ class Minibatches(AbstractDataModel):
 
     @classmethod
     def examples(cls):
-        return (cls(SignalNoise(n=6, d=40, snr=0.5, label_flip=0.3), size=4),)
+        return (cls(data=SignalNoise(n=6, d=40, snr=0.5, label_flip=0.3), size=4),)  # type: ignore
 
     @property
     def n(self):
@@ -79,7 +79,7 @@ class Stream(AbstractDataModel):
 
     @classmethod
     def examples(cls):
-        return (cls(SignalNoise(n=6, d=40, snr=0.5, label_flip=0.3), size=4),)
+        return (cls(data=SignalNoise(n=6, d=40, snr=0.5, label_flip=0.3), size=4),)  # type: ignore
 
     @property
     def n(self):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import jax.numpy as jnp
 
@@ -81,6 +81,6 @@ def check_strength(model) -> None:
         )
 
 
-def signal_length(model, space):
+def signal_length(model, space) -> Any:
     """The length of the signal, however it was given."""
     return model.signal_norm if model.snr is None else model.snr * space.length(model.noise_scale)

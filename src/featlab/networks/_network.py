@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import abc
+from collections.abc import Callable
 from typing import Any, ClassVar
 
+import equinox as eqx
 import jax
+import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from featlab.fields import Part
+from featlab.fields import InputError, Part, function
 from featlab.space import AbstractSpace
 
 
@@ -47,6 +50,7 @@ class AbstractProductNetwork(AbstractNetwork):
     """A network that sees inputs only through their inner products with its weight vectors."""
 
     equivariant: ClassVar[bool] = True
+    classes: ClassVar[tuple[int, ...]] = ()  # of the groups that the weights come in, where they do
 
     @abc.abstractmethod
     def weights(self, params: Any) -> Float[Array, "row column"]:
@@ -63,8 +67,8 @@ class AbstractProductNetwork(AbstractNetwork):
 class PlainNetwork(AbstractNetwork):
     """A pair of plain functions as a network: `init(key, d) -> params` and `apply(params, inputs)`."""
 
-    initialise: Any
-    apply: Any
+    initialise: Callable = function("a function of a key and d that returns parameters")
+    apply: Callable = function("a function of parameters and one input")
 
     @classmethod
     def examples(cls):
@@ -77,7 +81,37 @@ class PlainNetwork(AbstractNetwork):
         return (cls(initialise, apply),)
 
     def init(self, key, space):
-        return self.initialise(key, int(space.size)), space
+        return self.initialise(key, _stored_dimension(space)), space
 
     def __call__(self, params, inputs):
         return self.apply(params, inputs)
+
+
+class EquinoxNetwork(AbstractNetwork):
+    """Any Equinox module as a network: `make(key, d)` returns the module, which is called with one input.
+
+    The module's arrays are the parameters; what else it holds (activation functions, sizes) stays as `make` says.
+    """
+
+    make: Callable = function("a function of a key and d that returns an Equinox module")
+
+    @classmethod
+    def examples(cls):
+        def make(key, d):
+            return eqx.nn.Sequential([eqx.nn.Lambda(jnp.ravel), eqx.nn.MLP(2 * d, "scalar", 8, 1, key=key)])
+
+        return (cls(make),)
+
+    def init(self, key, space):
+        return eqx.filter(self.make(key, _stored_dimension(space)), eqx.is_inexact_array), space
+
+    def __call__(self, params, inputs):
+        skeleton = eqx.filter_eval_shape(self.make, jax.random.key(0), inputs.shape[-1])
+        fixed = eqx.filter(skeleton, lambda leaf: not isinstance(leaf, jax.ShapeDtypeStruct))
+        return eqx.combine(params, fixed)(inputs)
+
+
+def _stored_dimension(space: AbstractSpace) -> int:
+    if not isinstance(getattr(space, "size", None), int):
+        raise InputError("A network that is told d as a length needs Ambient, where vectors are stored whole.")
+    return space.size  # type: ignore

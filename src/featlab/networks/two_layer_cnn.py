@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import ClassVar
 
 import equinox as eqx
 import jax
@@ -31,7 +32,7 @@ class TwoLayerCNN(AbstractProductNetwork):
 
     The variants are those of published scripts: sums over filters instead of means, means over patches instead
     of sums, a bias $b_{j,r}$ inside the activation, a head that trains, and PyTorch's default start, where
-    weights and biases are uniform on $\pm d^{-1/2}$ (`init_scale` then only matters for nothing).
+    weights and biases are uniform on $\pm d^{-1/2}$ (`init_scale` then plays no part).
     """
 
     width: int = whole(at_least=1)  # m, filters in each class
@@ -43,7 +44,7 @@ class TwoLayerCNN(AbstractProductNetwork):
     train_head: bool = flag(default=False)
     uniform_start: bool = flag(default=False)
 
-    classes = (1, -1)
+    classes: ClassVar[tuple[int, ...]] = (1, -1)
 
     @classmethod
     def examples(cls):
@@ -60,7 +61,7 @@ class TwoLayerCNN(AbstractProductNetwork):
 
     @property
     def output_scale(self) -> float:
-        """1/m, or 1 where filters are summed."""
+        """The factor of one filter's response in the output: 1/m, or 1 where filters are summed."""
         return 1 / self.width if self.average_filters else 1.0
 
     def vectors(self):

@@ -26,8 +26,10 @@ class AbstractObjective(Part):
 
     def bind(self, network: AbstractNetwork) -> "AbstractObjective":
         """The same objective of this network."""
-        return self if self.network is not None else eqx.tree_at(
-            lambda objective: objective.network, self, network, is_leaf=lambda leaf: leaf is None
+        return (
+            self
+            if self.network is not None
+            else eqx.tree_at(lambda objective: objective.network, self, network, is_leaf=lambda leaf: leaf is None)
         )
 
     @abc.abstractmethod

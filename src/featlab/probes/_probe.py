@@ -15,13 +15,16 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 import equinox as eqx
+import jax
+import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from featlab.algorithms import AbstractAlgorithm, Info
-from featlab.data import Batch
+from featlab.data import AbstractVectorModel, Batch
 from featlab.fields import InputError, did_you_mean
 from featlab.networks import AbstractProductNetwork
-from featlab.task import Task
+from featlab.objectives import Supervised
+from featlab.task import Task, vector_model
 
 
 class View(eqx.Module):
@@ -46,6 +49,37 @@ class View(eqx.Module):
     @property
     def start_weights(self) -> Float[Array, "row column"]:
         return self._network().weights(self.task.start)
+
+    @property
+    def vectors(self) -> AbstractVectorModel:
+        """The data model, as one whose inputs are built from signals and noise vectors."""
+        model = vector_model(self.task.data)
+        if model is None or not getattr(self.task.network, "classes", ()):
+            raise InputError(
+                "Coefficients need inputs built from signals and noise vectors and filters with a class; "
+                f"{type(self.task.data).__name__} with {type(self.task.network).__name__} is something else."
+            )
+        return model
+
+    @property
+    def noise(self) -> Float[Array, "sample vector column"]:
+        """The noise vectors of the training set."""
+        assert self.training.noise is not None
+        return self.training.noise
+
+    @property
+    def class_signs(self) -> Float[Array, " class"]:
+        return jnp.array(self._network().classes, float)
+
+    def losses(self, outputs: Array, labels: Array) -> Array:
+        """Each output's loss, where the objective is a mean of such."""
+        if isinstance(self.task.objective, Supervised):
+            return self.task.objective.loss(outputs, labels)
+        raise InputError(f"{type(self.task.objective).__name__} is not a mean of losses; use another probe.")
+
+    def respond(self, products: Float[Array, "input patch row"]) -> Array:
+        """The network's outputs for inputs given by their products with the weights."""
+        return jax.vmap(self._network().respond, in_axes=(None, 0))(self.params, products)
 
     def _network(self) -> AbstractProductNetwork:
         if isinstance(self.task.network, AbstractProductNetwork):

@@ -2,7 +2,8 @@ r"""Signal learnt and noise memorised: the order parameters of benign-overfittin
 
 Training only ever adds the data's vectors to the weights (and, with weight decay, shrinks the start), so
 
-$$w_{j,r} = \alpha\, w_{j,r}^{(0)} + j\,\gamma_{j,r} \frac{\mu}{\|\mu\|^2} + \sum_i \rho_{j,r,i} \frac{\xi_i}{\|\xi_i\|^2}$$
+$$w_{j,r} = \alpha\, w_{j,r}^{(0)} + j\,\gamma_{j,r} \frac{\mu}{\|\mu\|^2}
+  + \sum_i \rho_{j,r,i} \frac{\xi_i}{\|\xi_i\|^2}$$
 
 with coefficients that are unique while the vectors are linearly independent. Two roads lead to them: solving for
 them in the weights of the moment (`coefficients`), and following their own recursion from 0 (`recursion.py`).
@@ -12,9 +13,8 @@ from __future__ import annotations
 
 import jax.numpy as jnp
 
-from featlab.fields import InputError
 from featlab.probes._probe import Variable, View, probe
-from featlab.task import basis, vector_model
+from featlab.task import basis
 
 GAMMA = Variable("class filter signal", r"\gamma_{j,r}", "signal learnt")
 RHO = Variable("class filter sample vector", r"\rho_{j,r,i}", "noise memorised")
@@ -34,7 +34,8 @@ def coefficients(view: View):
     For an algorithm that leaves the span (sign descent, Adam) they are the projection, and the residual says so.
     """
     weights, start, dual = view.weights, view.start_weights, view.task.draw.dual
-    model = _vectors(view)
+    model = view.vectors
+    assert dual is not None
     vectors = basis(view.task.draw.truth, view.training)
 
     def outside(rows):
@@ -60,16 +61,18 @@ def coefficients(view: View):
 
 def order_parameters(view: View, on_directions, on_noise):
     """Gamma and rho from the coefficients on the signals' directions and on the noise vectors."""
-    model, truth = _vectors(view), view.task.draw.truth
+    model, truth = view.vectors, view.task.draw.truth
     # The coefficient on mu is the one on its direction over |mu|, and gamma that times |mu|^2. Without a signal
-    # gamma is the component along the direction.
-    gamma = on_directions * jnp.where(truth.norms > 0, truth.norms, 1.0)
-    noise_power = jnp.sum(view.training.noise**2, axis=-1)
-    rho = on_noise.reshape(-1, *noise_power.shape) * noise_power
+    # there is nothing to have learnt, and gamma is what the weights gained along its direction all the same.
+    learnt = on_noise.reshape(len(on_noise), -1) @ basis(truth, view.training)[len(truth.norms) :]
+    along = on_directions + learnt @ truth.directions.T
+    gamma = jnp.where(truth.norms[None] > 0, on_directions * truth.norms[None], along)
+    noise_power = jnp.sum(view.noise**2, axis=-1)
+    rho = on_noise.reshape(-1, *noise_power.shape) * noise_power[None]
     shape = (2, -1)
     gamma, rho = gamma.reshape(*shape, model.signal_count), rho.reshape(*shape, *noise_power.shape)
     if model.signed_by_class:
-        gamma = gamma * jnp.array(view.task.network.classes, float)[:, None, None]
+        gamma = gamma * view.class_signs[:, None, None]
     return {
         "gamma": gamma[..., 0] if model.signal_count == 1 else gamma,
         "rho": rho[..., 0] if model.noise_count == 1 else rho,
@@ -83,9 +86,9 @@ def order_parameters(view: View, on_directions, on_noise):
 )
 def products(view: View):
     """Inner products of the filters with the signals and with the training noise."""
-    model, weights = _vectors(view), view.weights
+    model, weights = view.vectors, view.weights
     signal = (weights @ view.task.draw.truth.vectors.T).reshape(2, -1, model.signal_count)
-    noise = jnp.einsum("rc,ivc->riv", weights, view.training.noise)
+    noise = jnp.einsum("rc,ivc->riv", weights, view.noise)
     noise = noise.reshape(2, -1, *noise.shape[1:])
     return {
         "signal_product": signal[..., 0] if model.signal_count == 1 else signal,
@@ -110,7 +113,7 @@ def coefficient_bounds(view: View):
     """
     reading = coefficients(view)
     gamma, rho = reading["gamma"], reading["rho"]
-    classes = jnp.array(view.task.network.classes, float)[:, None]
+    classes = view.class_signs[:, None]
     real = view.training.mask[None]
     own = (view.training.labels[None] == classes) & real
     other = (view.training.labels[None] != classes) & real
@@ -133,13 +136,3 @@ def coefficient_bounds(view: View):
         "rho_other_least": other_least,
         "rho_other_most": other_most,
     }
-
-
-def _vectors(view: View):
-    model = vector_model(view.task.data)
-    if model is None or not hasattr(view.task.network, "classes"):
-        raise InputError(
-            "Coefficients need inputs built from signals and noise vectors and filters with a class; "
-            f"{type(view.task.data).__name__} with {type(view.task.network).__name__} is something else."
-        )
-    return model

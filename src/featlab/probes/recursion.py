@@ -4,7 +4,8 @@ The gradient in a weight vector is a combination of the data's vectors, and its 
 of the loss in the inner products. Descent that is linear in gradients and weights therefore acts on the
 coefficients exactly as it acts on the weights. For the network of the theorems and labels $\tilde y_i$,
 
-$$\gamma \leftarrow \gamma - \tfrac{\eta \|\mu\|^2}{nm} \sum_i \ell_i' \sigma'(\langle w, y_i \mu \rangle) y_i \tilde y_i, \qquad
+$$\gamma \leftarrow \gamma - \tfrac{\eta \|\mu\|^2}{nm}
+    \sum_i \ell_i' \sigma'(\langle w, y_i \mu \rangle) y_i \tilde y_i, \qquad
   \rho_i \leftarrow \rho_i - \tfrac{\eta \|\xi_i\|^2}{nm} \ell_i' \sigma'(\langle w, \xi_i \rangle) j \tilde y_i$$
 """
 
@@ -22,7 +23,6 @@ from featlab.fields import InputError
 from featlab.probes._probe import Variable, View
 from featlab.probes.coefficients import ALPHA, GAMMA, RHO, order_parameters
 from featlab.probes.running import AbstractRunning
-from featlab.task import vector_model
 
 
 class CoefficientsByRecursion(AbstractRunning):
@@ -47,35 +47,32 @@ class CoefficientsByRecursion(AbstractRunning):
             )
         rows = len(view.weights)
         signals = len(view.task.draw.truth.norms)
-        noise = view.training.noise
-        assert noise is not None
-        start = (jnp.ones(rows), jnp.zeros((signals, rows)), jnp.zeros((*noise.shape[:2], rows)))
+        start = (jnp.ones(rows), jnp.zeros((signals, rows)), jnp.zeros((*view.noise.shape[:2], rows)))
         return start, algorithm.transformation.init(start)
 
     def update(self, memory, key, before: View):
         state, optimiser = memory
         batch_key, objective_key = jax.random.split(key)  # as AbstractDescent.step splits it
         task, draw = before.task, before.task.draw
-        model, weights, rows = vector_model(task.data), before.weights, len(before.training.mask)
-        assert model is not None
+        weights, rows = before.weights, len(before.training.mask)
         # Which rows of the training set this step's batch holds, read off a batch of row numbers.
         numbered = eqx.tree_at(lambda d: d.training.inputs, draw, jnp.arange(rows))
         batch = task.data.batch(batch_key, before.step, numbered.training, numbered)
 
         def value(signals, noise):
-            inputs = model.composed(batch, signals, noise[batch.inputs])
-            respond = jax.vmap(task.network.respond, in_axes=(None, 0))
-            return batch.mean(task.objective.loss(respond(before.params, inputs), batch.labels))
+            inputs = before.vectors.composed(batch, signals, noise[batch.inputs])
+            return batch.mean(before.losses(before.respond(inputs), batch.labels))
 
-        products = (draw.truth.vectors @ weights.T, draw.training.noise @ weights.T)
+        products = (draw.truth.vectors @ weights.T, before.noise @ weights.T)
         gradient = (jnp.zeros(len(weights)), *jax.grad(value, argnums=(0, 1))(*products))
+        assert isinstance(before.algorithm, AbstractDescent)
         updates, optimiser = before.algorithm.transformation.update(gradient, optimiser, state)
         return optax.apply_updates(state, updates), optimiser
 
     def read(self, memory, view: View):
         (alpha, on_signals, on_noise), _ = memory
         norms = view.task.draw.truth.norms
-        on_directions = on_signals.T * norms
+        on_directions = on_signals.T * norms[None]
         named = order_parameters(view, on_directions, jnp.moveaxis(on_noise, -1, 0))
         return {
             "gamma_recursion": named["gamma"],

@@ -21,7 +21,7 @@ def train_loss(view: View):
 
 @probe(equivariant=True, train_error=Variable("", r"L_S^{0-1}", "training error, observed labels"))
 def train_error(view: View):
-    """The fraction of training inputs with $\\tilde y_i f(x_i) \\le 0$."""
+    """The fraction of training inputs with $\\tilde y_i f(x_i) \\leq 0$."""
     return view.training.mean(_wrong(_margins(view)))
 
 
@@ -40,7 +40,7 @@ def margins(view: View):
 def test_loss(view: View, *, count: int = TEST_INPUTS):
     """The mean loss on fresh inputs, with its Monte Carlo error."""
     outputs, batch = view.task.test_outputs(view.params, count, view.prepared)
-    mean, error = _mean_and_error(view.task.objective.loss(outputs, batch.labels))
+    mean, error = _mean_and_error(view.losses(outputs, batch.labels))
     return {"test_loss": mean, "test_loss_se": error}
 
 
@@ -49,7 +49,7 @@ def test_loss(view: View, *, count: int = TEST_INPUTS):
     prepare=_test_coins,
     test_error=Variable("", r"L_D^{0-1}", "test error, observed labels"),
     test_error_se=Variable("", r"\mathrm{se}(L_D^{0-1})", "Monte Carlo standard error of the test error"),
-    clean_test_error=Variable("", r"P(y f(x) \le 0)", "test error, clean labels"),
+    clean_test_error=Variable("", r"P(y f(x) \leq 0)", "test error, clean labels"),
 )
 def test_error(view: View, *, count: int = TEST_INPUTS):
     """The fraction of fresh inputs on the wrong side, with its Monte Carlo error."""
@@ -63,7 +63,9 @@ def test_error(view: View, *, count: int = TEST_INPUTS):
     equivariant=True,
     fit_clean=Variable("", r"P(\tilde y_i f_i > 0 \mid \tilde y_i = y_i)", "fraction of clean samples fitted"),
     fit_noisy=Variable(
-        "", r"P(\tilde y_i f_i > 0 \mid \tilde y_i \ne y_i)", "fraction of flipped samples fitted; NaN without any"
+        "",
+        r"P(\tilde y_i f_i > 0 \mid \tilde y_i \neq y_i)",
+        "fraction of flipped samples fitted; NaN without any",
     ),
     loss_clean=Variable("", r"L_{S_t}", "training loss of clean samples"),
     loss_noisy=Variable("", r"L_{S_f}", "training loss of flipped samples; NaN without any"),
@@ -72,7 +74,7 @@ def clean_noisy_split(view: View):
     """How the samples with true and with flipped labels fare, each by the label the loss sees."""
     batch, outputs = view.training, view.task.outputs(view.params, view.training)
     fitted = 1 - _wrong(batch.labels * outputs)
-    losses = view.task.objective.loss(outputs, batch.labels)
+    losses = view.losses(outputs, batch.labels)
     clean = batch.labels == batch.clean_labels
     any_noisy = jnp.any(batch.mask & ~clean)
     return {

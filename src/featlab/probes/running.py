@@ -59,10 +59,14 @@ class Extremes(AbstractRunning):
     @property
     def variables(self):
         names = []
-        for name, v in self.probe.variables:
-            v = v or Variable()
-            names.append((f"{name}_lowest", Variable(v.dims, rf"\min_t {v.symbol}", f"lowest {v.meaning}", v.units)))
-            names.append((f"{name}_highest", Variable(v.dims, rf"\max_t {v.symbol}", f"highest {v.meaning}", v.units)))
+        for name, variable in self.probe.variables:
+            v = variable or Variable()
+            names.append(
+                (f"{name}_lowest", Variable(v.dims, rf"\min_t {v.symbol}", f"lowest {v.meaning}", v.units))
+            )
+            names.append(
+                (f"{name}_highest", Variable(v.dims, rf"\max_t {v.symbol}", f"highest {v.meaning}", v.units))
+            )
         return tuple(names)
 
     def begin(self, view):

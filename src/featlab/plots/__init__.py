@@ -1,0 +1,10 @@
+"""Figures: a Dataset goes in, a matplotlib Figure comes out, drawn in one house style.
+
+`save(figure, "name.svg")` writes it so that the same figure gives the same file.
+"""
+
+from featlab.plots._style import house_style as house_style
+from featlab.plots._style import save as save
+from featlab.plots.coefficients import coefficient_growth as coefficient_growth
+from featlab.plots.losses import losses as losses
+from featlab.plots.margins import margins as margins

@@ -1,0 +1,16 @@
+"""Broadcasting by accident is an error in tests, as warnings are."""
+
+import os
+
+# Tests run hundreds of small programs once each: compiling them matters more than running them.
+os.environ.setdefault("JAX_DISABLE_MOST_OPTIMIZATIONS", "1")
+
+import jax
+import pytest
+
+jax.config.update("jax_numpy_rank_promotion", "raise")
+
+
+@pytest.fixture(autouse=True)
+def _quiet_terminal(monkeypatch):
+    monkeypatch.setenv("COLUMNS", "120")

@@ -1,0 +1,193 @@
+"""A user's own activation, data model, network, objective, algorithm and probe run with no registration."""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+import pytest
+
+import featlab as fl
+from featlab import testing
+
+
+def softplus_cubed(z):
+    return jax.nn.softplus(z) ** 3
+
+
+class ThreePatches(fl.data.AbstractVectorModel):
+    """A signal patch between two noise patches."""
+
+    n: int
+    d: float
+    strength: float
+
+    signal_count = 1
+    noise_count = 2
+    signed_by_class = True
+
+    def signals(self, space):
+        return jnp.eye(1), jnp.array([self.strength])
+
+    def noise_length(self, space):
+        return space.length(0.1)
+
+    def noise_off(self):
+        return True
+
+    def toss(self, key, training):
+        label = jax.random.rademacher(key, (), float)
+        return label, label, None
+
+    def compose(self, clean_label, coins, signals, noise):
+        return jnp.stack([noise[0], clean_label * signals[0], noise[1]])
+
+    @classmethod
+    def examples(cls):
+        return (cls(4, 60.0, 1.0),)
+
+
+class Ring(fl.data.AbstractDataModel):
+    """Inputs on a circle, labelled by their side: nothing of featlab's own but the batch."""
+
+    n: int
+    d: float = 2.0
+
+    def draw(self, key, truth, space, rows):
+        return self.fresh(key, truth, space, rows), space
+
+    def fresh(self, key, truth, space, count, *, training=False):
+        angle = jax.random.uniform(key, (count,), maxval=2 * np.pi)
+        inputs = jnp.stack([jnp.cos(angle), jnp.sin(angle)], axis=1)
+        labels = jnp.sign(inputs[:, 0])
+        return fl.data.Batch(inputs, labels, labels, jnp.arange(count) < count)
+
+
+class Perceptron(fl.networks.AbstractNetwork):
+    """Tanh units of the user's own."""
+
+    width: int
+
+    def init(self, key, space):
+        first, second = jax.random.split(key)
+        head = jax.random.normal(second, (self.width,)) / self.width
+        return (jax.random.normal(first, (self.width, 2)), head), space
+
+    def __call__(self, params, inputs):
+        weights, head = params
+        return head @ jnp.tanh(weights @ inputs)
+
+
+def perceptron(key, d):
+    return eqx.nn.MLP(d, "scalar", 8, 1, key=key)
+
+
+class Lazy(fl.algorithms.AbstractAlgorithm):
+    """Steps only every other time."""
+
+    rate: float
+
+    def init(self, key, task):
+        return fl.algorithms.State(task.start, jnp.zeros((), int))
+
+    def step(self, key, state, task):
+        value, gradient = task.value_and_grad(state.params, task.batch(key, state.step))
+        rate = jnp.where(state.step % 2 == 0, self.rate, 0.0)
+        params = jax.tree.map(lambda p, g: p - rate * g, state.params, gradient)
+        return fl.algorithms.State(params, state.step + 1), fl.algorithms.Info(value)
+
+
+def squared_start_distance(view):
+    return jnp.sum((view.weights - view.start_weights) ** 2, axis=1)
+
+
+def experiment(**changes):
+    base = dict(
+        data=fl.data.SignalNoise(n=8, d=200, snr=0.5, noise_scale=200**-0.5),
+        network=fl.networks.TwoLayerCNN(width=3, init_scale=0.1),
+        algorithm=fl.algorithms.GradientDescent(0.5),
+        probes=[fl.probes.train_loss],
+        steps=20,
+    )
+    return fl.Experiment(**{**base, **changes})
+
+
+def test_own_activation():
+    network = fl.networks.TwoLayerCNN(width=3, activation=softplus_cubed, init_scale=0.1)
+    history = fl.run(experiment(network=network), seeds=2)
+    assert history.attrs["space"] == "Span" and (history.train_loss[:, -1] < history.train_loss[:, 0]).all()
+    assert fl.rebuild(history.attrs["experiment"]).network.activation is softplus_cubed
+
+
+def test_own_vector_model_gets_everything():
+    probes = [
+        fl.probes.coefficients,
+        fl.probes.coefficients_by_recursion,
+        fl.probes.test_error,
+        fl.probes.train_loss,
+    ]
+    own = experiment(data=ThreePatches(8, 1e7, 1.0), probes=probes, precision=64)
+    history = fl.run(own, seeds=2)
+    assert history.attrs["space"] == "Span"
+    assert history.rho.dims == ("seed", "step", "class", "filter", "sample", "vector")
+    gap = abs(history.rho - history.rho_recursion).max() / abs(history.rho).max()
+    assert gap < 1e-12 and history.residual.max() < 1e-14
+    testing.check_data_model(ThreePatches(4, 60.0, 1.0))
+    testing.check_rotation(testing.example_experiment(data=ThreePatches(4, 60.0, 1.0)))
+
+
+@pytest.mark.parametrize("network", [Perceptron(8), fl.networks.EquinoxNetwork(perceptron)])
+def test_own_data_model_and_own_network(network):
+    own = experiment(
+        data=Ring(40), network=network, probes=[fl.probes.train_loss, fl.probes.test_error], steps=300
+    )
+    history = fl.run(own, seeds=3)
+    assert history.attrs["space"] == "Ambient" and (history.test_error[:, -1] < 0.15).all()
+
+
+def test_plain_functions_make_a_network():
+    (plain,) = fl.networks.PlainNetwork.examples()
+    history = fl.run(experiment(network=plain, steps=50), seeds=2)
+    assert history.attrs["space"] == "Ambient" and (history.train_loss[:, -1] < history.train_loss[:, 0]).all()
+
+
+def test_own_algorithm_counts_its_steps():
+    base = dict(space=fl.Ambient, precision=64)
+    lazy = fl.run(experiment(algorithm=Lazy(0.5), steps=20, **base), seeds=2)
+    plain = fl.run(experiment(steps=10, **base), seeds=2)
+    np.testing.assert_allclose(lazy.train_loss[:, -1], plain.train_loss[:, -1], atol=1e-12)
+
+
+def test_a_plain_function_is_a_probe():
+    history = fl.run(experiment(probes=[squared_start_distance]), seeds=2)
+    assert history.squared_start_distance.shape == (2, 21, 6) and history.attrs["space"] == "Ambient"
+    assert (history.squared_start_distance[:, -1] > 0).any()
+
+
+def test_own_probe_with_names_keeps_the_span():
+    moved = fl.probes.probe(equivariant=True, moved=fl.probes.Variable("row", r"\|w - w_0\|^2", "movement"))(
+        squared_start_distance
+    )
+    history = fl.run(experiment(probes=[moved]), seeds=2)
+    assert history.attrs["space"] == "Span" and history.moved.dims == ("seed", "step", "row")
+    testing.check_probe(moved)
+    testing.check_rotation(testing.example_experiment(probes=(moved,)))
+
+
+def test_own_loss():
+    def hinge(outputs, labels):
+        return jnp.maximum(0.0, 1 - labels * outputs)
+
+    history = fl.run(experiment(objective=hinge, steps=200), seeds=2)
+    assert (history.train_loss[:, -1] < history.train_loss[:, 0] - 0.05).all()
+
+
+def test_a_probe_of_coefficients_says_what_it_needs():
+    with pytest.raises(fl.InputError, match="Coefficients need inputs built from signals"):
+        fl.run(experiment(data=Ring(10), network=Perceptron(8), probes=[fl.probes.products]), seeds=1)
+
+
+def test_the_recursion_says_what_it_needs():
+    adam = fl.algorithms.Descent(optax.adam(0.1))
+    with pytest.raises(fl.InputError, match="needs linear descent"):
+        fl.run(experiment(algorithm=adam, probes=[fl.probes.coefficients_by_recursion]), seeds=1)

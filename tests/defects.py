@@ -1,0 +1,200 @@
+"""Deliberate defects, each of which must make a named test fail: `python tests/defects.py`.
+
+Each defect is put into a copy of the package; the tests it names must pass without it and fail with it.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import NamedTuple
+
+ROOT = Path(__file__).parent.parent
+
+
+class Defect(NamedTuple):
+    what: str
+    file: str
+    right: str
+    wrong: str
+    test: str
+
+
+REFERENCE = "test_reference.py::test_run_equals_a_plain_numpy_implementation"
+DEFECTS = [
+    Defect(
+        "descent goes uphill",
+        "algorithms/descent.py",
+        "optax.scale(-self.learning_rate)",
+        "optax.scale(self.learning_rate)",
+        f"{REFERENCE}[descent-1-span]",
+    ),
+    Defect(
+        "chi_d for chi_{d-s-i}",
+        "space.py",
+        "return dimension - rank - jnp.arange(count)",
+        "return dimension + 0.0 * jnp.arange(count)",
+        "test_law.py::test_span_equals_ambient_in_law[gaussian start]",
+    ),
+    Defect(
+        "the test set is the training set",
+        "task.py",
+        "dual, batch_key, test_key, algorithm_key)",
+        "dual, batch_key, training_key, algorithm_key)",
+        "test_conformance.py::test_data_model[2-SignalNoise]",
+    ),
+    Defect(
+        "all holdouts are one",
+        "task.py",
+        "jax.random.fold_in(holdout_key, i)",
+        "holdout_key",
+        "test_conformance.py::test_data_model[2-SignalNoise]",
+    ),
+    Defect(
+        "the patch carries the flipped label: the factor y y~ is forgotten",
+        "data/_data.py",
+        "(batch.clean_labels, batch.coins, signals, noise)",
+        "(batch.labels, batch.coins, signals, noise)",
+        f"{REFERENCE}[descent-1-span]",
+    ),
+    Defect(
+        "padding counts as data",
+        "data/_data.py",
+        "chosen = self.mask if where is None else self.mask & where",
+        "chosen = jnp.ones_like(self.mask) if where is None else where",
+        "test_conformance.py::test_objective[0-Supervised]",
+    ),
+    Defect(
+        "orthogonal noise is not made orthogonal",
+        "data/_data.py",
+        "return truth.directions if self.noise_off() else None",
+        "return None",
+        "data/test_signal_noise.py::test_noise_is_orthogonal_to_the_signals_or_isotropic",
+    ),
+    Defect(
+        "weight decay grows the weights",
+        "algorithms/descent.py",
+        "optax.add_decayed_weights(self.weight_decay)",
+        "optax.add_decayed_weights(-self.weight_decay)",
+        f"{REFERENCE}[weight decay-1-span]",
+    ),
+    Defect(
+        "momentum is dropped",
+        "algorithms/descent.py",
+        "optax.trace(self.momentum)",
+        "optax.trace(0.0 * self.momentum)",
+        f"{REFERENCE}[momentum-1-span]",
+    ),
+    Defect(
+        "a stopped run goes on",
+        "trajectory.py",
+        "moves = live & finite",
+        "moves = finite",
+        "test_run.py::test_a_run_stops_at_its_level_and_stays_there",
+    ),
+    Defect(
+        "fresh vectors are drawn without their scale",
+        "space.py",
+        "1 / jnp.sqrt(self.dimension) if unit_norm else 1.0",
+        "1.0",
+        "test_space.py::test_fresh_products_have_the_gram_matrix_of_the_weights",
+    ),
+    Defect(
+        "the class sign of gamma is forgotten",
+        "probes/coefficients.py",
+        "if model.signed_by_class:",
+        "if False:",
+        "test_reference.py::test_gamma_and_rho_rebuild_the_weights",
+    ),
+    Defect(
+        "the start is not shrunk in the decomposition",
+        "probes/coefficients.py",
+        "alpha = alpha if view.algorithm.equivariant else jnp.ones(())",
+        "alpha = jnp.ones(())",
+        "test_reference.py::test_the_decomposition_is_exact_and_both_roads_to_it_agree[weight decay]",
+    ),
+    Defect(
+        "a Gaussian stand-in for the uniform start",
+        "space.py",
+        "jax.random.uniform(jax.random.fold_in(key, i), (length,), jnp.float32, -1.0, 1.0)",
+        "jax.random.normal(jax.random.fold_in(key, i), (length,), jnp.float32) / math.sqrt(3)",
+        "networks/test_two_layer_cnn.py::test_the_uniform_start_is_pytorchs",
+    ),
+    Defect(
+        "the mean over filters is a sum",
+        "networks/two_layer_cnn.py",
+        "return 1 / self.width if self.average_filters else 1.0",
+        "return 1.0",
+        "networks/test_two_layer_cnn.py::test_variants_follow_the_formula",
+    ),
+    Defect(
+        "test labels are never flipped",
+        "data/signal_noise.py",
+        "flip = self.label_flip if training else self.test_flip",
+        "flip = self.label_flip if training else 0.0",
+        "probes/test_risk.py::test_flipped_test_labels_are_a_floor",
+    ),
+    Defect(
+        "a row's draw depends on how many rows there are",
+        "space.py",
+        "return jax.vmap(row)(jnp.arange(count)).astype(float)\n\n\ndef _uniforms",
+        "return jax.random.normal(key, (count, length), jnp.float32).astype(float)\n\n\ndef _uniforms",
+        "test_space.py::test_rows_of_a_stream_do_not_depend_on_how_many_or_how_long_they_are",
+    ),
+    Defect(
+        "a diverged run is passed off as trained",
+        "trajectory.py",
+        "jnp.where(live & ~finite, now, carry.diverged_at)",
+        "carry.diverged_at",
+        "test_run.py::test_divergence_is_reported_and_nothing_is_nan",
+    ),
+]
+
+
+def passes(package: Path, tests: list[str]) -> bool:
+    environment = {**os.environ, "PYTHONPATH": str(package.parent)}
+    command = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "-q",
+        "-x",
+        "-p",
+        "no:cacheprovider",
+        *(f"tests/{t}" for t in tests),
+    ]
+    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True)
+    if done.returncode not in (0, 1):
+        sys.exit(f"pytest could not run {tests}:\n{done.stdout[-2000:]}{done.stderr[-2000:]}")
+    return done.returncode == 0
+
+
+def main(only: list[str]) -> int:
+    chosen = [d for d in DEFECTS if not only or any(word in d.what for word in only)]
+    with tempfile.TemporaryDirectory() as folder:
+        package = Path(folder) / "src" / "featlab"
+        shutil.copytree(ROOT / "src" / "featlab", package)
+        if not passes(package, sorted({defect.test for defect in chosen})):
+            print("the named tests do not pass without any defect")
+            return 1
+        missed = 0
+        for defect in chosen:
+            path = package / defect.file
+            text = path.read_text()
+            if text.count(defect.right) < 1:
+                sys.exit(f"{defect.file} no longer holds {defect.right!r}: bring the list up to date")
+            path.write_text(text.replace(defect.right, defect.wrong))
+            caught = not passes(package, [defect.test])
+            path.write_text(text)
+            missed += not caught
+            print(f"{'caught' if caught else 'MISSED'}  {defect.what}  ({defect.test})", flush=True)
+    print(f"{len(chosen) - missed} of {len(chosen)} defects caught")
+    return 1 if missed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,36 @@
+"""Every example states an experiment that runs, trains, and can be written down again."""
+
+from pathlib import Path
+
+import pytest
+
+import featlab as fl
+from featlab.description import describe, load_experiment
+
+FILES = sorted((Path(__file__).parent.parent / "examples").glob("*.toml"))
+
+
+def test_there_are_examples():
+    assert len(FILES) >= 5
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
+def test_example(path):
+    experiment, settings = load_experiment(path)
+    assert fl.rebuild(describe(experiment)) == experiment
+    history = fl.run(experiment, seeds=2)
+    assert history.trained.all() and (history.train_loss[:, -1] < 0.05).all()
+    assert settings["title"].endswith(".") and settings["seeds"] >= 8
+
+
+def test_the_cao_pair_differs_in_the_signal_alone_and_in_what_is_learnt():
+    benign, harmful = (
+        load_experiment(FILES[0].parent / f"cao2022_{side}.toml")[0] for side in ("benign", "harmful")
+    )
+    from featlab.description import override
+
+    assert override(harmful, [f"data.snr={benign.data.snr}"]) == benign
+    good, bad = fl.run(benign, seeds=2).isel(step=-1), fl.run(harmful, seeds=2).isel(step=-1)
+    assert (good.test_loss < 0.05).all() and (bad.test_loss > 0.5).all()
+    assert (good.gamma.max(["class", "filter"]) > 10 * good.rho.max(["class", "filter", "sample"])).all()
+    assert (bad.rho.max(["class", "filter", "sample"]) > 10 * bad.gamma.max(["class", "filter"])).all()

@@ -43,9 +43,12 @@ def test_the_monte_carlo_error_is_the_binomial_one():
 
 
 def test_without_a_signal_the_test_error_is_one_half():
-    history = fl.run(dataclasses.replace(experiment(snr=0.0), steps=2000, record=P.every(2000)), 4).isel(step=-1)
+    # Leaky, because an output of exactly 0, all filters being off, counts as an error.
+    leaky = fl.networks.TwoLayerCNN(width=8, activation=fl.networks.leaky_relu(0.1), init_scale=0.01)
+    long = dataclasses.replace(experiment(snr=0.0), network=leaky, steps=2000, record=P.every(2000))
+    history = fl.run(long, seeds=4).isel(step=-1)
     assert (history.train_loss < 0.1).all()
-    np.testing.assert_allclose(history.test_error, 0.5, atol=0.02)
+    np.testing.assert_allclose(history.test_error, 0.5, atol=0.015)
 
 
 def test_a_linear_network_has_the_error_of_the_normal_law():

@@ -18,6 +18,7 @@ ORDER = [
     "experiment",
     "description",
     "trajectory",
+    "labelled",
     "progress",
     "runner",
     "store",

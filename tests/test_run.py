@@ -8,7 +8,7 @@ import optax
 import pytest
 
 import featlab as fl
-from featlab import runner
+from featlab import labelled, runner
 
 pytestmark = pytest.mark.gpu
 
@@ -109,7 +109,7 @@ def test_divergence_is_reported_and_nothing_is_nan():
     leaky = fl.networks.TwoLayerCNN(width=6, activation=fl.networks.leaky_relu(0.5))  # cannot die of one step
     too_fast = fl.algorithms.GradientDescent(1e3)
     wild = experiment(network=leaky, objective=fl.objectives.squared, algorithm=too_fast, steps=300)
-    with pytest.warns(runner.Diverged, match="diverged, the first at step"):
+    with pytest.warns(labelled.Diverged, match="diverged, the first at step"):
         history = fl.run(wild, seeds=3)
     assert (history.status == "diverged").all() and not history.trained.any()
     assert (history.diverged_at >= 1).all()
@@ -118,7 +118,9 @@ def test_divergence_is_reported_and_nothing_is_nan():
 
 def test_zero_steps_show_the_start():
     history = fl.run(experiment(steps=0), seeds=2)
-    assert history.sizes["step"] == 1 and (history.gamma == 0).all() and (history.alpha == 1).all()
+    assert history.sizes["step"] == 1
+    for name, start in {"gamma": 0, "rho": 0, "alpha": 1}.items():
+        np.testing.assert_allclose(history[name], start, atol=1e-6)
 
 
 def test_the_dataset_says_what_it_is():

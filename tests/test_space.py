@@ -52,7 +52,8 @@ def test_gram_matrices_of_gaussian_rows_have_wishart_moments(d):
         rows = jnp.concatenate([signal, first, second])
         return rows @ rows.T
 
-    grams = np.asarray(jax.jit(jax.vmap(grams))(jnp.arange(4000)), float)
+    with jax.enable_x64(True):  # squared lengths of 1e12 with a spread of 1e6
+        grams = np.asarray(jax.jit(jax.vmap(grams))(jnp.arange(4000)))
     assert np.all(grams[:, 0, 1:6] == 0)  # noise off the signal
     assert stats.kstest(grams[:, 0, 6], "norm").pvalue > 1e-3  # weights see the signal as N(0, 1)
     off = grams[:, 2, 7] / math.sqrt(d)  # noise and weights: variance d - 1, normal for large d

@@ -73,6 +73,10 @@ class Experiment(Part):
         """The number of steps, or the most there can be."""
         return self.steps.at_most if isinstance(self.steps, until) else self.steps
 
+    def clock_of(self, probe: Probe | AbstractRunning) -> Any:
+        """When a probe is read: on its own clock, or on the experiment's."""
+        return (as_running(probe) or probe).clock or self.record
+
     @property
     def bound_objective(self) -> AbstractObjective:
         """The objective of this network; a plain loss has become `Supervised`."""

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from pathlib import Path
 
+import jax
 import numpy as np
 import xarray as xr
 
@@ -19,6 +21,7 @@ INTERRUPTED = 130  # the shell's own code for Ctrl-C
 
 def run_file(file: str, changes: Sequence[str] = (), *, seeds: int | None = None, out: str | None = None) -> int:
     """Train what a TOML file states, write results and figures, print a table. Returns the exit code."""
+    _keep_compiled_programs()
     experiment, settings = load_experiment(file)
     experiment = override(experiment, changes)
     folder = Path(out) if out is not None else Path("out") / Path(file).stem
@@ -58,6 +61,14 @@ def print_summary(history: xr.Dataset, *, title: str) -> None:
         spread = np.std(values, ddof=1) / np.sqrt(len(values)) if len(values) > 1 else np.nan
         table.add_row(label, f"{np.mean(values):.4g}", f"{spread:.2g}" if np.isfinite(spread) else "-")
     Console().print(table)
+
+
+def _keep_compiled_programs() -> None:
+    """Let the next command start where this one stopped compiling, unless the user keeps them elsewhere."""
+    if jax.config.jax_compilation_cache_dir is None:  # type: ignore
+        cache = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "featlab"
+        jax.config.update("jax_compilation_cache_dir", str(cache))
+        jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.2)
 
 
 def _final_numbers(history: xr.Dataset):

@@ -138,6 +138,13 @@ def test_a_coordinate_wise_algorithm_is_refused_in_a_span():
         fl.run(override(adam, ["space=none", "data.d=1e12"]))
 
 
+def test_a_misspelt_field_is_answered_in_python_too():
+    with pytest.raises(fl.InputError, match="SignalNoise has no field 'snrr'; did you mean 'snr'?"):
+        fl.data.SignalNoise(n=5, d=100, snrr=1)
+    with pytest.raises(fl.InputError, match="TwoLayerCNN needs width, which was not given"):
+        fl.networks.TwoLayerCNN(init_scale=0.1)
+
+
 def test_numpy_numbers_are_numbers():
     model = fl.data.SignalNoise(n=np.int64(5), d=np.float64(100.0), snr=np.linspace(0.1, 1, 3)[1])
     assert model == fl.data.SignalNoise(n=5, d=100, snr=0.55)

@@ -72,6 +72,20 @@ def test_infinite_dimension_is_the_limit():
     np.testing.assert_allclose(at_limit.test_error, at_large.test_error, atol=0.02)
 
 
+@pytest.mark.parametrize("d", [1e3, 1e12])
+def test_any_dimension_keeps_the_decomposition(d):
+    probes = [P.coefficients, P.coefficients_by_recursion, P.train_loss]
+    for scale in (1.0, d**-0.5):  # noise of length sqrt(d), and of length one
+        data = fl.data.SignalNoise(n=20, d=d, snr=0.3, noise_scale=scale, label_flip=0.2)
+        network = fl.networks.TwoLayerCNN(width=6, init_scale=0.05 / (scale * d**0.5))
+        step = fl.algorithms.GradientDescent(1.0 / (scale**2 * d))
+        history = fl.run(experiment(data=data, network=network, algorithm=step, probes=probes), seeds=2)
+        assert history.attrs["space"] == "Span" and history.residual.max() < 1e-5
+        for name in ("gamma", "rho"):
+            np.testing.assert_allclose(history[name], history[f"{name}_recursion"], atol=2e-5)
+        assert (history.train_loss[:, -1] < history.train_loss[:, 0] - 0.02).all()
+
+
 def test_blocks_that_do_not_divide_the_seeds_change_nothing():
     base = experiment(probes=[P.train_loss], steps=5)
     whole, blocks = fl.run(base, seeds=7, block=7), fl.run(base, seeds=7, block=3)

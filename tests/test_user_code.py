@@ -97,6 +97,23 @@ class Lazy(fl.algorithms.AbstractAlgorithm):
         return fl.algorithms.State(params, state.step + 1), fl.algorithms.Info(value)
 
 
+class MeanOfHoldout(fl.algorithms.AbstractAlgorithm):
+    """Sets every filter to the mean input of a set it was not trained on: one step, no gradient."""
+
+    equivariant = True
+    holdouts = 2
+
+    def init(self, key, task):
+        return fl.algorithms.State(task.start, jnp.zeros((), int))
+
+    def step(self, key, state, task):
+        one, two = task.holdout(0), task.holdout(1)
+        mean = jnp.mean(jnp.concatenate([one.inputs, two.inputs]), axis=(0, 1))
+        filters = jnp.broadcast_to(mean, state.params.filters.shape)
+        params = eqx.tree_at(lambda p: p.filters, state.params, filters)
+        return fl.algorithms.State(params, state.step + 1), fl.algorithms.Info(jnp.zeros(()))
+
+
 def squared_start_distance(view):
     return jnp.sum((view.weights - view.start_weights) ** 2, axis=1)
 
@@ -156,6 +173,22 @@ def test_own_algorithm_counts_its_steps():
     lazy = fl.run(experiment(algorithm=Lazy(0.5), steps=20, **base), seeds=2)
     plain = fl.run(experiment(steps=10, **base), seeds=2)
     np.testing.assert_allclose(lazy.train_loss[:, -1], plain.train_loss[:, -1], atol=1e-12)
+
+
+def test_holdouts_are_independent_sets_of_the_same_law():
+    """The mean of 32 patches, half of them noise of length one, meets training noise as N(0, 16/32^2/d)."""
+    base = dict(algorithm=MeanOfHoldout(), steps=1, probes=[fl.probes.products.on(fl.probes.at_end)])
+    data = fl.data.SignalNoise(n=8, d=100, snr=0.0, noise_scale=0.1)
+    products = []
+    for space in (fl.Span, fl.Ambient):
+        history = fl.run(experiment(data=data, space=space, **base), seeds=200)
+        values = history.noise_product.isel({"class": 0, "filter": 0}).values
+        assert abs(values.mean()) < 4 * values.std() / values.size**0.5  # the training set would give 1/16
+        products.append(values.std())
+    np.testing.assert_allclose(products, (16 / 32**2 / 100) ** 0.5, rtol=0.1)
+    with pytest.raises(fl.InputError, match="an algorithm's `holdouts` must say how many"):
+        Greedy = type("Greedy", (MeanOfHoldout,), {"holdouts": 1, "__module__": __name__})
+        fl.run(experiment(data=data, **{**base, "algorithm": Greedy()}), seeds=1)
 
 
 def test_a_plain_function_is_a_probe():

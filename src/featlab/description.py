@@ -82,7 +82,7 @@ def load_experiment(path: str | Path) -> tuple[Experiment, dict[str, Any]]:
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise InputError(f"{str(path)!r} is not a TOML file: {error}.") from None
     settings = {key: table.pop(key) for key in ("title", "seeds") if key in table}
-    return construct(Experiment, {key: _from_toml(item) for key, item in table.items()}), settings
+    return Experiment(**{key: _from_toml(item) for key, item in table.items()}), settings
 
 
 def override(experiment: Experiment, changes: Sequence[str]) -> Experiment:
@@ -93,21 +93,6 @@ def override(experiment: Experiment, changes: Sequence[str]) -> Experiment:
             raise InputError(f"A change must have the form data.snr=0.2, got {change!r}.")
         experiment = _changed(experiment, path.split("."), path, _literal(text))
     return experiment
-
-
-def construct(kind: Any, fields: dict[str, Any]) -> Any:
-    """`kind(**fields)`, with a sentence for a field that is unknown or missing."""
-    name = getattr(kind, "__name__", str(kind))
-    parameters = inspect.signature(kind).parameters
-    for field in fields:
-        if field not in parameters:
-            raise InputError(f"{name} has no field {field!r}; {did_you_mean(field, parameters)}")
-    missing = [p.name for p in parameters.values() if p.default is p.empty and p.name not in fields]
-    if missing:
-        raise InputError(
-            f"{name} needs {', '.join(missing)}, which {'was' if len(missing) == 1 else 'were'} not given."
-        )
-    return kind(**fields)
 
 
 def known_names() -> dict[str, Any]:
@@ -165,7 +150,7 @@ def _called(function: ast.expr, arguments: list[ast.expr], keywords: list[ast.ke
     if not (isinstance(kind, type) and issubclass(kind, eqx.Module)):
         raise InputError(f"{ast.unparse(function)} cannot be called here: only parts of an experiment can.")
     parameters = list(inspect.signature(kind).parameters)
-    return construct(kind, {**dict(zip(parameters, positional)), **fields})
+    return kind(**{**dict(zip(parameters, positional)), **fields})
 
 
 def _named(name: str) -> Any:
@@ -213,7 +198,7 @@ def _from_toml(item: Any) -> Any:
         kind = item.get("kind")
         if not isinstance(kind, str):
             raise InputError('A table of an experiment needs kind = "...", for instance kind = "SignalNoise".')
-        return construct(_named(kind), {k: _from_toml(v) for k, v in item.items() if k != "kind"})
+        return _named(kind)(**{k: _from_toml(v) for k, v in item.items() if k != "kind"})
     if isinstance(item, list):
         return tuple(_from_toml(one) for one in item)
     return rebuild(item) if isinstance(item, str) else item

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import dataclasses
 import difflib
+import inspect
 import math
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -26,6 +27,20 @@ class InputError(ValueError):
 
 class Part(eqx.Module):
     """A frozen ingredient of an experiment whose declared fields are checked when it is made."""
+
+    def __new__(cls, *args, **fields):
+        parameters = list(inspect.signature(cls.__init__).parameters.values())[1:]
+        known = [parameter.name for parameter in parameters]
+        for name in fields:
+            if name not in known:
+                raise InputError(f"{cls.__name__} has no field {name!r}; {did_you_mean(name, known)}")
+        rest = [p for p in parameters[len(args) :] if p.default is p.empty and p.name not in fields]
+        if rest:
+            names = ", ".join(p.name for p in rest)
+            raise InputError(
+                f"{cls.__name__} needs {names}, which {'was' if len(rest) == 1 else 'were'} not given."
+            )
+        return super().__new__(cls)
 
     def __check_init__(self):
         for field in dataclasses.fields(self):

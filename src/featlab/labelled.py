@@ -182,11 +182,14 @@ def _theory_numbers(experiment: Experiment) -> dict[str, float]:
     model = vector_model(experiment.data)
     if model is None:
         return {}
-    space, network, algorithm = experiment.empty_space(), experiment.network, experiment.algorithm
+    network, algorithm = experiment.network, experiment.algorithm
+    with jax.enable_x64(True):
+        space = experiment.empty_space()
+        signal_norm, noise_norm = float(model.signals(space)[1][0]), float(model.noise_length(space))
     numbers: dict[str, Any] = {
         "n": experiment.data.n,
-        "signal_norm": float(model.signals(space)[1][0]),
-        "noise_norm": float(model.noise_length(space)),
+        "signal_norm": signal_norm,
+        "noise_norm": noise_norm,
         "test_flip": getattr(model, "test_flip", None),
     }
     plain_descent = isinstance(algorithm, GradientDescent) and algorithm.momentum is algorithm.weight_decay is None

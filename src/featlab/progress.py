@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-import time
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
@@ -21,20 +21,15 @@ def progress_bar(title: str, total: int, *, shown: bool | None = None) -> Iterat
         yield lambda done: None
         return
     task = bar.add_task(title, total=total)
-    begun, visible = time.monotonic(), False
-
-    def tell(done: int) -> None:
-        nonlocal visible
-        if not visible and time.monotonic() - begun > _PATIENCE:
-            bar.start()
-            visible = True
-        bar.update(task, completed=done)
-
+    # A timer, because the first report may be long in coming: programs are compiled before they run.
+    timer = threading.Timer(_PATIENCE, bar.start)
+    timer.daemon = True
+    timer.start()
     try:
-        yield tell
+        yield lambda done: bar.update(task, completed=done)
     finally:
-        if visible:
-            bar.stop()
+        timer.cancel()
+        bar.stop()
 
 
 def _bar():

@@ -77,6 +77,7 @@ def call(*arguments):
         ),
         ("algorithm=3", "Experiment.algorithm must be an algorithm, such as GradientDescent(0.1), got 3."),
         ("data=SignalNoise(n=5, d=inf, signal_norm=1)", "signal_norm means nothing at d = inf"),
+        ("data.d=inf", "SignalNoise.noise_scale means nothing at d = inf"),
         ("data.d=1e13.5", "SignalNoise.d must be a number of at least 1, got '1e13.5'."),
         ("steps", "A change must have the form data.snr=0.2, got 'steps'."),
         ("algorithm=os.system('true')", "cannot be called here"),

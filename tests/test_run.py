@@ -162,9 +162,7 @@ def test_each_probe_keeps_its_own_clock():
 
 
 def test_extremes_and_first_times_agree_with_a_record_of_every_step():
-    def half_way(view):
-        return P.train_loss(view)["train_loss"] < 0.66
-
+    half_way = P.below(P.train_loss, 0.66)
     probes = [
         P.train_loss,
         P.coefficient_bounds,

@@ -94,7 +94,7 @@ class Experiment(Part):
         if isinstance(self.steps, until):
             parts.append(("probe", self.steps.probe))
         return [
-            f"the {role} {_name(one)} does not declare that it commutes with rotations"
+            f"the {role} {_name(one)} does not declare that it commutes with rotations and stays in the span"
             for role, one in parts
             if not one.equivariant
         ]

@@ -208,7 +208,8 @@ def _is_theorems(network) -> TypeGuard[TwoLayerCNN]:
 def time_unit(experiment: Experiment) -> float | None:
     """One step in the theory's unit of time, learning rate x signal power / width, where that is defined."""
     rate = getattr(experiment.algorithm, "learning_rate", None)
-    power = experiment.data.rate(experiment.empty_space())
-    if rate is None or power is None or not _is_theorems(experiment.network):
-        return None
-    return float(rate * experiment.network.output_scale * power)
+    with jax.enable_x64(True):
+        power = experiment.data.rate(experiment.empty_space())
+        if rate is None or power is None or not _is_theorems(experiment.network):
+            return None
+        return float(rate * experiment.network.output_scale * power)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any, ClassVar
 
 import jax.numpy as jnp
@@ -75,7 +76,13 @@ def check_strength(model) -> None:
     if (model.snr is None) == (model.signal_norm is None):
         given = "neither" if model.snr is None else "both"
         raise InputError(f"{type(model).__name__} needs exactly one of snr and signal_norm, got {given}.")
-    if isinstance(model.d, float) and model.d == float("inf") and model.snr is None:
+    if not (isinstance(model.d, float) and math.isinf(model.d)):
+        return
+    if model.noise_scale != 1.0:
+        raise InputError(
+            f"{type(model).__name__}.noise_scale means nothing at d = inf, where noise has length one."
+        )
+    if model.snr is None:
         raise InputError(
             f"{type(model).__name__}.signal_norm means nothing at d = inf, where noise has length one; give snr."
         )

@@ -5,7 +5,9 @@ from featlab.probes._probe import Variable as Variable
 from featlab.probes._probe import View as View
 from featlab.probes._probe import as_probe as as_probe
 from featlab.probes._probe import probe as probe
+from featlab.probes.clocks import above as above
 from featlab.probes.clocks import at_end as at_end
+from featlab.probes.clocks import below as below
 from featlab.probes.clocks import evenly as evenly
 from featlab.probes.clocks import every as every
 from featlab.probes.clocks import first as first

@@ -55,11 +55,40 @@ at_end = _AtEnd()
 class first(Part):
     """The first step at which a condition on the view holds; the step itself is recorded under `name`.
 
+    A condition is `below(probe, level)`, `above(probe, level)` or any function of a view that says yes or no.
     Runs in which it never holds get the step -1, and the probe's value at their end.
     """
 
     condition: Callable = function("a function of a view that says yes or no")
     name: str = eqx.field(static=True, default="first")
+
+
+class below(Part):
+    """A condition: the (first) number of a probe is at or below a level."""
+
+    probe: Probe = part(Probe, "a probe that returns a number")
+    level: float = real()
+
+    @property
+    def equivariant(self) -> bool:
+        return self.probe.equivariant
+
+    def __call__(self, view):
+        return self.probe(view)[self.probe.variables[0][0]] <= self.level
+
+
+class above(Part):
+    """A condition: the (first) number of a probe is at or above a level."""
+
+    probe: Probe = part(Probe, "a probe that returns a number")
+    level: float = real()
+
+    @property
+    def equivariant(self) -> bool:
+        return self.probe.equivariant
+
+    def __call__(self, view):
+        return self.probe(view)[self.probe.variables[0][0]] >= self.level
 
 
 class _Throughout(Part):

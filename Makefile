@@ -9,6 +9,7 @@ install: .venv/installed
 .venv/installed: pyproject.toml
 	$(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev]'
+	$(BIN)/pyright --version  # fetches what it needs now, so that everything else works offline
 	touch $@
 
 atlas: install            ## the main job: run the example experiments, write their figures to out/atlas

@@ -1,8 +1,10 @@
 """Bad input gets one sentence that names the argument, and exit 2: never a traceback."""
 
 import math
+import re
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import optax
@@ -11,7 +13,7 @@ from click.testing import CliRunner
 
 import featlab as fl
 from featlab.cli import main
-from featlab.description import override, rebuild
+from featlab.description import load_experiment, override, rebuild
 
 TOML = """
 title = "A test"
@@ -62,8 +64,8 @@ def call(*arguments):
             "SignalNoise.label_flip must be a probability, a number from 0 to 1, got 1.5.",
         ),
         ("data.orthogonal=maybe", "SignalNoise.orthogonal must be true or false, got 'maybe'."),
-        ("data.snrr=1", "SignalNoise has no field 'snrr' (in 'data.snrr'); did you mean 'snr'?"),
-        ("dta.snr=1", "Experiment has no field 'dta' (in 'dta.snr'); did you mean 'data'?"),
+        ("data.snrr=1", "SignalNoise has no field 'snrr'; did you mean 'snr'?"),
+        ("dta.snr=1", "Experiment has no field 'dta'; did you mean 'data'?"),
         ("network.activation=reluu", "TwoLayerCNN.activation must be an activation"),
         ("probes=(train_lss,)", "'train_lss' is not a name featlab knows; did you mean 'train_loss'?"),
         ("probes=(train_loss, train_loss)", "would record 'train_loss' twice"),
@@ -77,6 +79,18 @@ def call(*arguments):
         ),
         ("algorithm=3", "Experiment.algorithm must be an algorithm, such as GradientDescent(0.1), got 3."),
         ("data=SignalNoise(n=5, d=inf, signal_norm=1)", "signal_norm means nothing at d = inf"),
+        ("network.activation=leaky_relu", "(with its brackets: leaky_relu(...))"),
+        ("probes=(train_loss.on(10),)", "train_loss.on needs a clock, such as every(10) or at_end, got 10."),
+        ("record=every", "Experiment.record must be a clock"),
+        ("probes=(test_error(50),)", "Options of test_error are given by name"),
+        ("algorithm=GradientDescent(1,.2,.3,.4)", "takes learning_rate, momentum, weight_decay and no more"),
+        ("steps=until(margins, 0.1)", "A level needs a probe of one number, and margins has the shape (5,)."),
+        ("data.snr=1/0", "'1 / 0' is not a finite number."),
+        ("data.d=10**400", "'10 ** 400' is not a finite number."),
+        ("data.d=1e40", "SignalNoise.d must be at most 1e+30, or inf"),
+        ("steps.level=0.1", "4 has no fields to change, so 'level' means nothing there."),
+        ("algorithm=State()", "'State' is not a name featlab knows"),
+        ("data=Minibatches(Minibatches(SignalNoise(5, 100, 1), 2), 2)", "it is batched already"),
         ("data.d=inf", "SignalNoise.noise_scale means nothing at d = inf"),
         ("data.d=1e13.5", "SignalNoise.d must be a number of at least 1, got '1e13.5'."),
         ("steps", "A change must have the form data.snr=0.2, got 'steps'."),
@@ -103,6 +117,8 @@ def test_a_missing_file_and_a_broken_one(tmp_path):
         TOML.replace("n = 5\n", ""): "SignalNoise needs n, which was not given.",
         TOML.replace("steps =", "stesp ="): "Experiment has no field 'stesp'; did you mean 'steps'?",
         TOML.replace("[algorithm]", "[algorihm]"): "did you mean 'algorithm'?",
+        'notes = "a trial run"' + TOML: "Experiment has no field 'notes'",
+        'objective = {kind = "logistic", slope = 3}' + TOML: "logistic takes no settings, got slope.",
     }.items():
         broken.write_text(text)
         code, output = call("run", str(broken))
@@ -144,6 +160,54 @@ def test_a_misspelt_field_is_answered_in_python_too():
         fl.data.SignalNoise(n=5, d=100, snrr=1)
     with pytest.raises(fl.InputError, match="TwoLayerCNN needs width, which was not given"):
         fl.networks.TwoLayerCNN(init_scale=0.1)
+
+
+def test_changes_of_one_part_are_made_together(file):
+    experiment, _ = load_experiment(file)
+    changed = override(experiment, ["data.snr=none", "data.signal_norm=2", "steps=7"])
+    assert changed.data.signal_norm == 2 and changed.data.snr is None and changed.steps == 7
+
+
+def test_the_commands_and_the_code_of_the_readme_work(tmp_path, monkeypatch):
+    readme = Path(__file__).parent.parent / "README.md"
+    monkeypatch.chdir(readme.parent)
+    text = readme.read_text()
+    commands = re.findall(r"^\.venv/bin/featlab (.*)$", text, re.MULTILINE)
+    assert commands
+    for command in commands:
+        arguments = command.split(" --seeds")[0].split()
+        code, output = call(*arguments, "steps=2", "--seeds", "1", "--out", str(tmp_path))
+        assert code == 0, output
+    (snippet,) = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
+    names = {}
+    exec(snippet.replace("steps=1000", "steps=2"), names)
+    assert names["history"].sizes["seed"] == 16
+
+
+def test_a_plain_function_may_be_a_table(file, tmp_path):
+    path = tmp_path / "table.toml"
+    path.write_text('objective = {kind = "squared"}' + TOML)
+    assert load_experiment(path)[0].objective is fl.objectives.squared
+
+
+def test_a_reserved_name_is_refused():
+    def status(view):
+        return view.step
+
+    parts = (
+        fl.data.SignalNoise(n=5, d=100, snr=1),
+        fl.networks.TwoLayerCNN(2),
+        fl.algorithms.GradientDescent(0.1),
+    )
+    with pytest.raises(fl.InputError, match="may not record 'status'"):
+        fl.Experiment(*parts, probes=[status])
+    with pytest.raises(fl.InputError, match="must return an array"):
+        fl.run(fl.Experiment(*parts, probes=[lambda view: None]))
+    for bad in ({"block": 0}, {"rows": 8.5}, {"rows": 3}):
+        with pytest.raises(fl.InputError, match="whole number"):
+            fl.run(fl.Experiment(*parts), **bad)
+    with pytest.raises(fl.InputError, match="optax transformation"):
+        fl.algorithms.Descent((1, 2))
 
 
 def test_numpy_numbers_are_numbers():

@@ -3,6 +3,7 @@
 import dataclasses
 import math
 
+import jax
 import numpy as np
 import optax
 import pytest
@@ -220,6 +221,12 @@ def test_a_stream_never_sees_the_same_input_twice():
     online = experiment(data=fl.data.Stream(small(), 8), probes=[P.train_loss, P.test_error(count=500)], steps=300)
     history = fl.run(online, seeds=3)
     assert history.attrs["space"] == "Ambient"
+    with jax.enable_x64(False):
+        draw = runner.draw_block(online, runner._numbers_traced(fl.Ambient(100.0)), np.array([0], np.uint32), 20)
+        draw = jax.tree.map(lambda leaf: leaf[0], draw)
+        batches = [online.data.batch(jax.random.key(t), t, draw.training, draw).inputs for t in range(2)]
+    rows = np.concatenate([np.asarray(b)[:, 1] for b in [*batches, draw.training.inputs]])
+    assert len(np.unique(rows, axis=0)) == len(rows) == 36
     assert (history.test_error[:, -1] < history.test_error[:, 0]).all()
 
 
@@ -252,6 +259,77 @@ def test_an_interrupt_returns_what_was_recorded(monkeypatch):
     monkeypatch.undo()
     full = fl.run(whole, seeds=2)
     np.testing.assert_array_equal(history.rho, full.rho.sel(step=history.step))
+
+
+def test_an_interrupt_in_a_later_block_keeps_the_whole_ones(monkeypatch):
+    real_advance, calls = runner.advance, []
+
+    def interrupted(*args):
+        calls.append(1)
+        if len(calls) == 15:  # in the second block
+            raise KeyboardInterrupt
+        return real_advance(*args)
+
+    monkeypatch.setattr(runner, "advance", interrupted)
+    probes = [P.train_loss, P.coefficients.on(P.at_end)]
+    history = fl.run(experiment(record=P.evenly(20), steps=40, probes=probes), seeds=4, block=2)
+    assert history.attrs["interrupted"] == 1 and list(history.seed.values) == [0, 1]
+    assert history.trained.all() and history.sizes["step"] == 21 and "rho" in history
+
+
+def test_divergence_in_the_very_last_step_is_seen():
+    wild = experiment(objective=fl.objectives.squared, algorithm=fl.algorithms.GradientDescent(1e25), steps=1)
+    with pytest.warns(labelled.Diverged):
+        history = fl.run(wild, seeds=2)
+    assert (history.diverged_at == 1).all()
+
+
+def test_alpha_is_one_where_training_adds_other_vectors():
+    online = experiment(data=fl.data.Stream(small(), 8), probes=[P.coefficients], steps=60)
+    history = fl.run(online, seeds=2)
+    assert (history.alpha == 1).all() and (history.residual[:, -1] > 0.01).all()
+
+
+def test_clocks_never_leave_the_run():
+    for steps in (0, 1, 100):
+        for clock in (P.every(7), P.evenly(10), P.geometric(1), P.geometric(10), P.at_end):
+            times = clock.times(steps)
+            assert times[-1] == steps and times[0] in (0, steps) and (np.diff(times) > 0).all()
+    history = fl.run(experiment(steps=0, record=P.geometric(10)), seeds=1)
+    assert list(history.step.values) == [0] and (history.status == "trained").all()
+
+
+def test_first_reads_the_moment_and_not_the_end():
+    def clock(view):
+        return view.step
+
+    probes = [P.as_probe(clock).on(P.first(P.below(P.test_error(count=100), 0.3), "T1")), P.test_error(count=100)]
+    history = fl.run(experiment(probes=probes, record=P.every(1), space=fl.Ambient, data=small()), seeds=3)
+    assert (history.T1 > 0).all() and (history.clock_at_T1 == history.T1).all()
+    for seed in range(3):
+        assert history.T1[seed] == np.flatnonzero(history.test_error[seed] <= 0.3)[0]
+
+
+def test_the_second_of_two_algorithms_sees_other_batches():
+    halves = fl.data.Minibatches(small(), 5)
+
+    same = fl.algorithms.GradientDescent(0.1)
+    chained = fl.algorithms.Then(same, 4, same)
+    one = fl.run(experiment(data=halves, algorithm=same, steps=8, precision=64, space=fl.Ambient), seeds=1)
+    two = fl.run(experiment(data=halves, algorithm=chained, steps=8, precision=64, space=fl.Ambient), seeds=1)
+    np.testing.assert_allclose(one.rho.isel(step=0), two.rho.isel(step=0))
+    assert abs(one.rho.isel(step=-1) - two.rho.isel(step=-1)).max() > 1e-9
+
+
+def test_numpy_numbers_of_seeds_and_steps_are_numbers():
+    history = fl.run(experiment(probes=[P.train_loss], steps=np.int64(3)), seeds=np.int64(2))
+    assert list(history.seed.values) == [0, 1] and history.step.values[-1] == 3
+
+
+def test_without_clean_samples_nothing_is_said_of_them():
+    flipped = dataclasses.replace(small(), label_flip=1.0)
+    history = fl.run(experiment(data=flipped, probes=[P.clean_noisy_split], steps=2), seeds=1)
+    assert np.isnan(history.fit_clean).all() and np.isfinite(history.fit_noisy).all()
 
 
 def test_weight_norms_are_refused_at_infinite_dimension():

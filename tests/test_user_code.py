@@ -1,5 +1,7 @@
 """A user's own activation, data model, network, objective, algorithm and probe run with no registration."""
 
+import functools
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -108,7 +110,8 @@ class MeanOfHoldout(fl.algorithms.AbstractAlgorithm):
 
     def step(self, key, state, task):
         one, two = task.holdout(0), task.holdout(1)
-        mean = jnp.mean(jnp.concatenate([one.inputs, two.inputs]), axis=(0, 1))
+        total = sum(jnp.sum(jnp.where(b.mask[:, None, None], b.inputs, 0), axis=(0, 1)) for b in (one, two))
+        mean = total / (one.inputs.shape[1] * (jnp.sum(one.mask) + jnp.sum(two.mask)))
         filters = jnp.broadcast_to(mean, state.params.filters.shape)
         params = eqx.tree_at(lambda p: p.filters, state.params, filters)
         return fl.algorithms.State(params, state.step + 1), fl.algorithms.Info(jnp.zeros(()))
@@ -134,6 +137,41 @@ def test_own_activation():
     history = fl.run(experiment(network=network), seeds=2)
     assert history.attrs["space"] == "Span" and (history.train_loss[:, -1] < history.train_loss[:, 0]).all()
     assert fl.rebuild(history.attrs["experiment"]).network.activation is softplus_cubed
+
+
+@pytest.mark.parametrize("activation", [functools.partial(jax.nn.leaky_relu, negative_slope=0.2), lambda z: z**2])
+def test_an_activation_that_cannot_be_written_down_still_runs(activation):
+    network = fl.networks.TwoLayerCNN(width=3, activation=activation, init_scale=0.1)
+    history = fl.run(experiment(network=network, steps=2), seeds=1)
+    with pytest.raises(fl.InputError, match="only the code that made it|import the module"):
+        fl.rebuild(history.attrs["experiment"])
+
+
+def test_a_probe_under_another_name_is_not_passed_off_as_the_function():
+    moved = fl.probes.probe(equivariant=True, moved=fl.probes.Variable("row", "m", "movement"))(
+        squared_start_distance
+    )
+    with pytest.raises(fl.InputError, match="only the code that made it"):
+        fl.rebuild(fl.run(experiment(probes=[moved], steps=1), seeds=1).attrs["experiment"])
+    plain = experiment(probes=[squared_start_distance])
+    assert fl.rebuild(fl.run(plain, seeds=1).attrs["experiment"]) == plain
+
+
+def test_padding_changes_nothing_with_holdouts():
+    probes = [fl.probes.products, fl.probes.train_loss]
+    base = experiment(algorithm=MeanOfHoldout(), steps=1, probes=probes, precision=64, space=fl.Span)
+    for name in ("signal_product", "noise_product", "train_loss"):
+        np.testing.assert_allclose(fl.run(base, [3])[name], fl.run(base, [3], rows=13)[name], atol=1e-9)
+    testing.check_span(testing.example_experiment(algorithm=MeanOfHoldout()), steps=1)
+
+
+def test_outputs_of_the_wrong_shape_are_refused():
+    def one_column(weights, inputs):
+        return jnp.sum(inputs @ weights, keepdims=True)
+
+    network = fl.networks.PlainNetwork(lambda key, d: jnp.zeros(d), one_column)
+    with pytest.raises(fl.InputError, match="one number for each label"):
+        fl.run(experiment(network=network, objective=lambda f, y: (f - y) ** 2), seeds=1)
 
 
 def test_own_vector_model_gets_everything():

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from featlab import objectives as objectives
     from featlab import plots as plots
     from featlab import probes as probes
+    from featlab import testing as testing
     from featlab import theory as theory
     from featlab.description import rebuild as rebuild
     from featlab.experiment import Experiment as Experiment
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     from featlab.store import load as load
     from featlab.store import save as save
 
-_FOLDERS = ("algorithms", "data", "networks", "objectives", "plots", "probes", "theory")
+_FOLDERS = ("algorithms", "data", "networks", "objectives", "plots", "probes", "testing", "theory")
 _NAMES = {
     "Experiment": "featlab.experiment",
     "InputError": "featlab.fields",

@@ -22,8 +22,8 @@ from typing import Any
 import equinox as eqx
 
 from featlab.experiment import Experiment
-from featlab.fields import InputError, did_you_mean
-from featlab.probes import Probe
+from featlab.fields import InputError, Part, did_you_mean
+from featlab.probes import Probe, as_probe
 from featlab.space import Ambient, Span
 
 _FOLDERS = ("data", "networks", "objectives", "algorithms", "probes")
@@ -42,11 +42,11 @@ def describe(value: Any) -> str:
     for name, known in known_names().items():
         if value is known:
             return name
-    if isinstance(value, Probe):
+    if isinstance(value, Probe) and _is_findable(value):
         options = ", ".join(f"{name}={describe(option)}" for name, option in value.options)
         text = _qualified(value.function) + (f"({options})" if options else "")
         return text if value.clock is None else f"{text}.on({describe(value.clock)})"
-    if isinstance(value, eqx.Module):
+    if isinstance(value, eqx.Module) and not isinstance(value, Probe):
         fields = [field for field in dataclasses.fields(value) if field.init]
         inside = ", ".join(f"{field.name}={describe(getattr(value, field.name))}" for field in fields)
         return f"{_qualified(type(value))}({inside})"
@@ -54,9 +54,9 @@ def describe(value: Any) -> str:
         return repr(value)
     if isinstance(value, float):
         return repr(value) if math.isfinite(value) else str(value)
-    if type(value) in (tuple, list):
+    if isinstance(value, tuple | list) and type(value) in (tuple, list):
         return "(" + "".join(f"{describe(item)}, " for item in value) + ")"
-    if callable(value):
+    if "<" not in getattr(value, "__qualname__", "<"):  # neither a lambda nor inside a function
         return _qualified(value)
     return f"unwritable({type(value).__name__!r})"
 
@@ -82,17 +82,28 @@ def load_experiment(path: str | Path) -> tuple[Experiment, dict[str, Any]]:
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise InputError(f"{str(path)!r} is not a TOML file: {error}.") from None
     settings = {key: table.pop(key) for key in ("title", "seeds") if key in table}
+    fields = {field.name for field in dataclasses.fields(Experiment)}
+    for key in table:
+        if key not in fields:
+            raise InputError(f"Experiment has no field {key!r}; {did_you_mean(key, fields | {'title', 'seeds'})}")
     return Experiment(**{key: _from_toml(item) for key, item in table.items()}), settings
 
 
 def override(experiment: Experiment, changes: Sequence[str]) -> Experiment:
-    """The experiment with changes such as `data.snr=0.2` made, one after the other."""
+    """The experiment with changes such as `data.snr=0.2` made, those of one part together."""
+    nested: dict[str, Any] = {}
     for change in changes:
         path, equals, text = change.partition("=")
         if not equals or not path:
             raise InputError(f"A change must have the form data.snr=0.2, got {change!r}.")
-        experiment = _changed(experiment, path.split("."), path, _literal(text))
-    return experiment
+        *way, last = path.split(".")
+        place = nested
+        for step in way:
+            place = place.setdefault(step, {})
+            if not isinstance(place, dict):
+                raise InputError(f"{change!r} changes a part that another change replaces.")
+        place[last] = _literal(text)
+    return _changed(experiment, nested)
 
 
 def known_names() -> dict[str, Any]:
@@ -105,7 +116,21 @@ def known_names() -> dict[str, Any]:
 
 
 def _is_piece(name: str, thing: Any) -> bool:
-    return not name.startswith(("_", "Abstract")) and callable(thing) or isinstance(thing, eqx.Module)
+    if name.startswith(("_", "Abstract", "as_")) or name == "probe":
+        return False
+    if isinstance(thing, type):
+        return issubclass(thing, Part)
+    return isinstance(thing, Part | Probe) or inspect.isfunction(thing)
+
+
+def _is_findable(probe: Probe) -> bool:
+    """Whether a probe's name leads back to it: to a plain function, or to a probe that returns the same."""
+    function = probe.function
+    found = known_names().get(function.__name__) or getattr(
+        sys.modules[function.__module__], function.__name__, None
+    )
+    found = found if isinstance(found, Probe) or not callable(found) else as_probe(found)
+    return isinstance(found, Probe) and (found.function, found.variables) == (function, probe.variables)
 
 
 def _qualified(thing: Any) -> str:
@@ -127,7 +152,10 @@ def _value(node: ast.expr) -> Any:
         case ast.UnaryOp(op=ast.USub(), operand=operand):
             return -_number(operand)
         case ast.BinOp(left=left, op=op, right=right) if type(op) in _ARITHMETIC:
-            return _ARITHMETIC[type(op)](_number(left), _number(right))
+            try:
+                return _ARITHMETIC[type(op)](float(_number(left)), float(_number(right)))
+            except (ZeroDivisionError, OverflowError):
+                raise InputError(f"{ast.unparse(node)!r} is not a finite number.") from None
         case ast.Call(func=ast.Attribute(value=target, attr="on"), args=[clock], keywords=[]):
             probe = _value(target)
             if isinstance(probe, Probe):
@@ -146,11 +174,10 @@ def _called(function: ast.expr, arguments: list[ast.expr], keywords: list[ast.ke
     fields = {keyword.arg: _value(keyword.value) for keyword in keywords if keyword.arg}
     positional = [_value(argument) for argument in arguments]
     if isinstance(kind, Probe):
-        return kind(**fields)
-    if not (isinstance(kind, type) and issubclass(kind, eqx.Module)):
+        return kind(*positional, **fields)
+    if not (isinstance(kind, type) and issubclass(kind, Part)):
         raise InputError(f"{ast.unparse(function)} cannot be called here: only parts of an experiment can.")
-    parameters = list(inspect.signature(kind).parameters)
-    return kind(**{**dict(zip(parameters, positional)), **fields})
+    return kind(*positional, **fields)
 
 
 def _named(name: str) -> Any:
@@ -198,18 +225,23 @@ def _from_toml(item: Any) -> Any:
         kind = item.get("kind")
         if not isinstance(kind, str):
             raise InputError('A table of an experiment needs kind = "...", for instance kind = "SignalNoise".')
-        return _named(kind)(**{k: _from_toml(v) for k, v in item.items() if k != "kind"})
+        named, fields = _named(kind), {k: _from_toml(v) for k, v in item.items() if k != "kind"}
+        if isinstance(named, type) or isinstance(named, Probe) and fields:
+            return named(**fields)
+        if fields:
+            raise InputError(f"{kind} takes no settings, got {', '.join(fields)}.")
+        return named
     if isinstance(item, list):
         return tuple(_from_toml(one) for one in item)
     return rebuild(item) if isinstance(item, str) else item
 
 
-def _changed(target: Any, steps: list[str], path: str, value: Any) -> Any:
-    name, *rest = steps
+def _changed(target: Any, changes: dict[str, Any]) -> Any:
     fields = {field.name for field in dataclasses.fields(target)} if dataclasses.is_dataclass(target) else set()
-    if name not in fields:
-        owner = type(target).__name__
-        raise InputError(f"{owner} has no field {name!r} (in {path!r}); {did_you_mean(name, fields)}")
-    if rest:
-        value = _changed(getattr(target, name), rest, path, value)
-    return dataclasses.replace(target, **{name: value})  # type: ignore
+    for name in changes:
+        if not fields:
+            raise InputError(f"{target!r} has no fields to change, so {name!r} means nothing there.")
+        if name not in fields:
+            raise InputError(f"{type(target).__name__} has no field {name!r}; {did_you_mean(name, fields)}")
+    made = {k: _changed(getattr(target, k), v) if isinstance(v, dict) else v for k, v in changes.items()}
+    return dataclasses.replace(target, **made)  # type: ignore

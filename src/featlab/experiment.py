@@ -10,12 +10,18 @@ import equinox as eqx
 
 from featlab.algorithms import AbstractAlgorithm
 from featlab.data import AbstractDataModel
-from featlab.fields import InputError, Part, function, part
+from featlab.fields import InputError, Part, function, part, whole_if_exact
 from featlab.networks import AbstractNetwork
 from featlab.objectives import AbstractObjective, as_objective, logistic
-from featlab.probes import AbstractRunning, Probe, as_probe, evenly, until
+from featlab.probes import AbstractRunning, AbstractSchedule, Probe, as_probe, evenly, until
 from featlab.probes.running import as_running
 from featlab.space import AbstractSpace, Ambient, Span
+
+# What a Dataset holds beside what the probes read.
+RESERVED = frozenset(
+    "seed step time class filter sample label clean_label "
+    "stopped_at diverged_at steps_taken trained status".split()
+)
 
 # Numbers that one run may hold in whole d-vectors before Ambient is called impossible: 4 GB in float32.
 _AMBIENT_LIMIT = 1e9
@@ -29,8 +35,7 @@ def _probes(probes) -> tuple:
 def _steps(steps):
     if isinstance(steps, until):
         return steps
-    if isinstance(steps, float) and steps.is_integer():
-        steps = int(steps)
+    steps = whole_if_exact(steps)
     if not isinstance(steps, int) or isinstance(steps, bool) or steps < 0:
         raise InputError(
             f"Experiment.steps must be a whole number of at least 0, or until(probe, level), got {steps!r}."
@@ -52,7 +57,7 @@ class Experiment(Part):
     objective: AbstractObjective | Callable = function("a loss, such as logistic", default=logistic)
     probes: tuple[Probe | AbstractRunning, ...] = eqx.field(default=(), converter=_probes)
     steps: int | until = eqx.field(default=1000, converter=_steps)
-    record: Any = eqx.field(default=evenly(100))
+    record: AbstractSchedule = evenly(100)
     space: type[AbstractSpace] | None = eqx.field(static=True, default=None)
     precision: int = eqx.field(static=True, default=32)
 
@@ -61,12 +66,16 @@ class Experiment(Part):
             raise InputError(f"Experiment.space must be Span, Ambient or left out, got {self.space!r}.")
         if self.precision not in (32, 64):
             raise InputError(f"Experiment.precision must be 32 or 64, got {self.precision!r}.")
-        if not hasattr(self.record, "times"):
+        if not isinstance(self.record, AbstractSchedule):
             raise InputError(f"Experiment.record must be a clock, such as every(10), got {self.record!r}.")
         names = [name for probe in self.probes for name, _ in (as_running(probe) or probe).variables]
         for name in names:
             if names.count(name) > 1:
                 raise InputError(f"Experiment.probes would record {name!r} twice; keep one of them.")
+            if name in RESERVED:
+                raise InputError(
+                    f"Experiment.probes may not record {name!r}, a name every Dataset has; rename the probe."
+                )
 
     @property
     def last_step(self) -> int:

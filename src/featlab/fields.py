@@ -30,7 +30,13 @@ class Part(eqx.Module):
 
     def __new__(cls, *args, **fields):
         parameters = list(inspect.signature(cls.__init__).parameters.values())[1:]
+        if any(parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD) for parameter in parameters):
+            return super().__new__(cls)  # a constructor that takes anything
         known = [parameter.name for parameter in parameters]
+        if len(args) > len(known):
+            raise InputError(
+                f"{cls.__name__} takes at most {len(known)} values ({', '.join(known)}), got {len(args)}."
+            )
         for name in fields:
             if name not in known:
                 raise InputError(f"{cls.__name__} has no field {name!r}; {did_you_mean(name, known)}")
@@ -64,7 +70,7 @@ def whole(*, default: Any = dataclasses.MISSING, at_least: int = 1) -> Any:
         if not isinstance(value, int) or isinstance(value, bool) or value < at_least:
             return f"a whole number of at least {at_least}"
 
-    return _field(check, _whole_if_exact, default)
+    return _field(check, whole_if_exact, default)
 
 
 def real(
@@ -100,7 +106,7 @@ def real(
         )
         return None if good else expected
 
-    return _field(check, _whole_if_exact if keep_whole else _as_float, default)
+    return _field(check, whole_if_exact if keep_whole else _as_float, default)
 
 
 def probability(*, default: Any = dataclasses.MISSING) -> Any:
@@ -137,6 +143,8 @@ def function(named: str, *, default: Any = dataclasses.MISSING) -> Any:
     """A plain function, or an object that can be called."""
 
     def check(value):
+        if isinstance(value, type):
+            return f"{named} (with its brackets: {value.__name__}(...))"
         if not callable(value):
             return named
 
@@ -162,7 +170,8 @@ def _as_float(value):
     return float(value) if isinstance(value, int) and not isinstance(value, bool) else _unwrapped(value)
 
 
-def _whole_if_exact(value):
+def whole_if_exact(value):
+    """3.0 and NumPy's 3 as 3; anything else as it is."""
     value = _unwrapped(value)
     return int(value) if isinstance(value, float) and value.is_integer() else value
 

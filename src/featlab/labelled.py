@@ -25,6 +25,16 @@ class Diverged(UserWarning):
     """Some runs left the finite numbers; the Dataset says which and when."""
 
 
+class Origin:
+    """An experiment and all a Dataset says about it."""
+
+    def __init__(self, experiment: Experiment):
+        self.experiment = experiment
+        self.unit = time_unit(experiment)
+        self.attrs = {"experiment": describe(experiment), "featlab_version": featlab.__version__}
+        self.attrs |= _theory_numbers(experiment)
+
+
 class Recorded:
     """What one block of runs has left so far, as NumPy arrays with the run first."""
 
@@ -45,9 +55,10 @@ class Recorded:
 
 
 def labelled(
-    experiment: Experiment, seeds, times, due, finished: list[Recorded], rows: int, interrupted: bool
+    origin: Origin, seeds, times, due, finished: list[Recorded], rows: int, interrupted: bool
 ) -> xr.Dataset:
     """The Dataset of an experiment's blocks, cut to the times that all of them reached."""
+    experiment = origin.experiment
     seeds = seeds[: sum(len(recorded.draws.training.labels) for recorded in finished)]
     done = len(seeds)  # the last block may have been filled up
     reached = min(recorded.reached for recorded in finished)
@@ -67,7 +78,7 @@ def labelled(
         ]
         dim = _step_dim(experiment, probe)
         if dim is not None:
-            coords |= _time_coords(experiment, dim, at)
+            coords |= _time_coords(origin.unit, dim, at)
         described = dict((as_running(probe) or probe).variables)
         for name in arrays[0]:
             values = np.concatenate([block[name] for block in arrays])[:done]
@@ -95,12 +106,10 @@ def labelled(
     dataset = xr.Dataset(variables, coords)
     dataset = _with_axes(experiment, dataset)
     dataset.attrs = {
-        "experiment": describe(experiment),
-        "featlab_version": featlab.__version__,
+        **origin.attrs,
         "space": type(finished[0].draws.space).__name__,
         "device": jax.default_backend(),
         "interrupted": int(interrupted),
-        **_theory_numbers(experiment),
     }
     if np.any(diverged != NEVER):
         first = int(diverged[diverged != NEVER].min())
@@ -167,10 +176,9 @@ def _step_dim(experiment, probe) -> str | None:
     return f"step_{type(clock).__name__}_{numbers}"
 
 
-def _time_coords(experiment, dim, at):
+def _time_coords(unit, dim, at):
     """The steps, and the same in the theory's unit of time where the data model has one."""
     coords: dict[str, Any] = {dim: (dim, at, {"symbol": "t", "long_name": "step", "units": "steps"})}
-    unit = time_unit(experiment)
     if unit is not None:
         meaning = {"symbol": r"\eta \|\mu\|^2 t / m", "long_name": "time in the theory's unit", "units": "1"}
         coords["time" + dim.removeprefix("step")] = (dim, at * unit, meaning)
@@ -210,6 +218,6 @@ def time_unit(experiment: Experiment) -> float | None:
     rate = getattr(experiment.algorithm, "learning_rate", None)
     with jax.enable_x64(True):
         power = experiment.data.rate(experiment.empty_space())
-        if rate is None or power is None or not _is_theorems(experiment.network):
+        if not isinstance(rate, float) or power is None or not _is_theorems(experiment.network):
             return None
         return float(rate * experiment.network.output_scale * power)

@@ -12,6 +12,7 @@ import xarray as xr
 
 from featlab import plots
 from featlab.description import load_experiment, override
+from featlab.experiment import RESERVED
 from featlab.fields import InputError
 from featlab.runner import run
 from featlab.store import save
@@ -73,7 +74,7 @@ def _keep_compiled_programs() -> None:
 
 def _final_numbers(history: xr.Dataset):
     for name, variable in history.data_vars.items():
-        if variable.dtype.kind != "f" or "sample" in variable.dims and "step" not in variable.dims:
+        if variable.dtype.kind not in "fi" or name in RESERVED:
             continue
         last = variable.isel({dim: -1 for dim in variable.dims if str(dim).startswith("step")})
         rest = [dim for dim in last.dims if dim != "seed"]

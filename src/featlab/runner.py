@@ -10,10 +10,10 @@ import numpy as np
 import xarray as xr
 
 from featlab.experiment import Experiment
-from featlab.fields import InputError
-from featlab.labelled import Recorded, labelled
+from featlab.fields import InputError, whole_if_exact
+from featlab.labelled import Origin, Recorded, labelled
 from featlab.progress import progress_bar
-from featlab.trajectory import advance, begin, draw_block, prepare
+from featlab.trajectory import advance, begin, draw_block, end, prepare
 
 _BLOCK = 16  # runs that step together on a CPU: their weights stay in its cache
 _SEGMENTS = 20  # at least so many returns to Python, for the progress bar and an interrupt
@@ -35,8 +35,11 @@ def run(
     """
     seeds = _seeds(seeds)
     rows = experiment.data.n if rows is None else rows
-    if rows < experiment.data.n:
-        raise InputError(f"run(rows=) must be at least n = {experiment.data.n}, got {rows}.")
+    if not isinstance(rows, int) or rows < experiment.data.n:
+        raise InputError(f"run(rows=) must be a whole number of at least n = {experiment.data.n}, got {rows!r}.")
+    if block is not None and (not isinstance(block, int) or block < 1):
+        raise InputError(f"run(block=) must be a whole number of at least 1, got {block!r}.")
+    origin = Origin(experiment)  # before training: what cannot be said must not cost a run
     # A GPU would otherwise multiply float32 matrices in ten-bit precision.
     with jax.enable_x64(experiment.precision == 64), jax.default_matmul_precision("highest"):
         space = _numbers_traced(experiment.empty_space(rows))
@@ -54,10 +57,12 @@ def run(
                         tell(i * experiment.last_step + step)
             except KeyboardInterrupt:
                 interrupted = True
-        recorded = [block for block in recorded if block.reached]
+        # Interrupted, whole blocks are worth more than the beginning of one; with none, the beginning is kept.
+        whole = [one for one in recorded if one.reached == len(times)]
+        recorded = whole or [one for one in recorded if one.reached]
         if not recorded:
             raise KeyboardInterrupt
-        return labelled(experiment, seeds, times, due, recorded, rows, interrupted)
+        return labelled(origin, seeds, times, due, recorded, rows, interrupted)
 
 
 def _train(traced: Experiment, recorded: Recorded, times: np.ndarray, due: np.ndarray) -> Iterator[int]:
@@ -74,6 +79,7 @@ def _train(traced: Experiment, recorded: Recorded, times: np.ndarray, due: np.nd
         carry, readings = advance(traced, draws, prepared, carry, jnp.asarray(part), jnp.asarray(part_due))
         recorded.add(jax.device_get(readings), part_due, carry, start + length - missing)
         yield int(part[-1])
+    recorded.carry = end(traced, draws, carry)
 
 
 def _schedule(experiment: Experiment) -> tuple[np.ndarray, np.ndarray]:
@@ -96,15 +102,16 @@ def _numbers_traced(tree):
 
 
 def _seeds(seeds) -> np.ndarray:
+    seeds = whole_if_exact(seeds)
     if isinstance(seeds, bool) or (isinstance(seeds, int) and seeds < 1):
         raise InputError(f"run(seeds=) must be a whole number of at least 1, or a list of seeds, got {seeds!r}.")
     values = (
         list(range(seeds)) if isinstance(seeds, int) else list(seeds) if isinstance(seeds, Iterable) else [seeds]
     )
     if not values or any(
-        isinstance(s, bool) or not isinstance(s, int | np.integer) or not 0 <= s < 2**32 for s in values
+        isinstance(s, bool) or not isinstance(s, int | np.integer) or not 0 <= s < 2**31 for s in values
     ):
-        raise InputError(f"Seeds must be whole numbers from 0 to 2^32 - 1, got {seeds!r}.")
+        raise InputError(f"Seeds must be whole numbers from 0 to 2^31 - 1, got {seeds!r}.")
     return np.array(values, np.uint32)
 
 

@@ -183,10 +183,10 @@ class Span(AbstractSpace):
         self._make_room(count)
         real = jnp.ones(count, bool) if real is None else real
         # One stream a row: even places go to the frame, odd ones to the Bartlett factor, so that either may grow
-        # without changing the other, and padding changes nothing.
-        normals = _normals(key, count, 2 * max(self.used, _CHI_NORMALS + count))
+        # without changing the other.
+        normals = _normals(key, count, 2 * max(self.columns, _CHI_NORMALS + count))
         even, odd = normals[:, 0::2], normals[:, 1::2]
-        on_frame = jnp.where(self.real[None, : self.used], even[:, : self.used], 0)
+        on_frame = self._on_real_axes(even)[:, : self.used]
         if self.infinite:
             own = jnp.eye(count)
             on_frame = jnp.where(self.unbounded[None, : self.used] | unit_norm, 0, on_frame)
@@ -204,7 +204,8 @@ class Span(AbstractSpace):
 
     def fresh(self, key, count, off=None, *, unit_norm=False, with_residual=False):
         rows_key, residual_key = jax.random.split(key)
-        rows = _off(_normals(rows_key, count, self.columns) * self._spread(unit_norm)[None], off)
+        normals = self._on_real_axes(_normals(rows_key, count, self.columns))
+        rows = _off(normals * self._spread(unit_norm)[None], off)
         if not with_residual:
             return rows
         if self.infinite:
@@ -223,6 +224,11 @@ class Span(AbstractSpace):
         if self.infinite:
             raise InputError("The length of a weight vector is infinite at d = inf; give a finite d to read it.")
         return jnp.linalg.norm(rows, axis=-1)
+
+    def _on_real_axes(self, normals):
+        """The k-th normal of each row on the k-th axis that is no padding, so that padding changes nothing."""
+        place = jnp.clip(jnp.cumsum(self.real) - 1, 0)
+        return jnp.where(self.real[None], normals[:, place], 0)
 
     def _spread(self, unit_norm):
         """Standard deviation of a fresh vector's entry on each axis."""

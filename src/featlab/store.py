@@ -23,8 +23,10 @@ def save(dataset: xr.Dataset, folder: str | Path) -> Path:
             file.flush()
             os.fsync(file.fileno())
         os.replace(temporary, path)
-    except OSError as error:
-        raise InputError(f"Results cannot be written to {str(folder)!r}: {error.strerror or error}.") from None
+    except (OSError, ValueError, TypeError) as error:
+        temporary.unlink(missing_ok=True) if folder.is_dir() else None
+        reason = getattr(error, "strerror", None) or error
+        raise InputError(f"Results cannot be written to {str(folder)!r}: {reason}.") from None
     return path
 
 

@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from featlab.data import AbstractDataModel, AbstractVectorModel, Batch, Minibatches, Signals, Stream
+from featlab.data import AbstractBatching, AbstractDataModel, AbstractVectorModel, Batch, Signals
 from featlab.fields import InputError
 from featlab.networks import AbstractNetwork, AbstractProductNetwork
 from featlab.objectives import AbstractObjective
@@ -156,8 +156,7 @@ _TEST_NUMBERS = 1_000_000  # held at a time on the plain road
 
 def vector_model(data: AbstractDataModel) -> AbstractVectorModel | None:
     """The model under any batching, if its inputs are linear in signals and Gaussian vectors."""
-    while isinstance(data, Minibatches | Stream):
-        data = data.data
+    data = data.data if isinstance(data, AbstractBatching) else data
     return data if isinstance(data, AbstractVectorModel) else None
 
 

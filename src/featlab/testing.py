@@ -88,7 +88,7 @@ def check_span(experiment: Experiment, steps: int = 5) -> None:
         d = int(experiment.data.d)
         drawn = [
             leaf.reshape(-1, d)
-            for leaf in jax.tree.leaves((draw.truth, draw.training, draw.start))
+            for leaf in jax.tree.leaves((draw.truth, draw.training, draw.holdouts, draw.start))
             if _is_vector(leaf, d)
         ]
         basis = jnp.linalg.svd(jnp.concatenate(drawn), full_matrices=False)

@@ -65,10 +65,10 @@ def begin(experiment: Experiment, draws: Draw) -> Carry:
     def one(draw):
         task = _task(experiment, draw)
         state = experiment.algorithm.init(jax.random.fold_in(draw.algorithm_key, 2**31 - 1), task)
-        view = View(state.params, jnp.zeros((), int), task, experiment.algorithm)
-        memories = tuple(probe.begin(view) for probe in running_probes(experiment))
         info = eqx.filter_eval_shape(lambda: experiment.algorithm.step(draw.algorithm_key, state, task)[1])
         info = jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), info)
+        view = View(state.params, jnp.zeros((), int), task, experiment.algorithm, info)
+        memories = tuple(probe.begin(view) for probe in running_probes(experiment))
         return state, info, memories, _reached(experiment, view)
 
     state, info, memories, reached = eqx.filter_vmap(one)(draws)
@@ -110,6 +110,17 @@ def advance(experiment: Experiment, draws: Draw, prepared, carry: Carry, times: 
     return jax.lax.scan(to_next, carry, (times, due))
 
 
+@eqx.filter_jit
+def end(experiment: Experiment, draws: Draw, carry: Carry) -> Carry:
+    """The block after its last step: a run whose last step left the finite numbers is told apart here."""
+
+    def finite(draw, state):
+        return jnp.isfinite(_task(experiment, draw).value(state.params, draw.training, draw.algorithm_key))
+
+    lost = carry.live & ~jax.vmap(finite)(draws, carry.state)
+    return eqx.tree_at(lambda c: c.diverged_at, carry, jnp.where(lost, carry.step, carry.diverged_at))
+
+
 def running_probes(experiment: Experiment) -> tuple[AbstractRunning, ...]:
     """Those of the experiment's probes that look at every step."""
     return tuple(r for r in map(as_running, experiment.probes) if r is not None)
@@ -139,7 +150,7 @@ def _step(experiment: Experiment, draws: Draw, carry: Carry) -> Carry:
 
     state, info, memories, finite, reached = jax.vmap(one)(draws, carry.state, carry.info, carry.memories)
     live = carry.live
-    # A run that diverges keeps its last finite state.
+    # A run that diverges keeps its last finite parameters.
     moves = live & finite
     now = carry.step + 1
     return Carry(
@@ -175,8 +186,7 @@ def _read_if(due, read, *seen):
 def _reached(experiment: Experiment, view: View):
     if not isinstance(experiment.steps, until):
         return jnp.zeros((), bool)
-    (value,) = experiment.steps.probe(view).values()
-    return value <= experiment.steps.level
+    return experiment.steps.reached(view)
 
 
 def _all_finite(params):

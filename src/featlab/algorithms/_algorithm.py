@@ -6,6 +6,7 @@ import abc
 from typing import Any, ClassVar
 
 import equinox as eqx
+import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from featlab.fields import Part
@@ -23,7 +24,7 @@ class State(eqx.Module):
 class Info(eqx.Module):
     """What a probe may want of the step just taken, and the next step does not need."""
 
-    value: Float[Array, ""]  # of the objective, before the step
+    value: Float[Array, ""] = eqx.field(converter=jnp.asarray)  # of the objective, before the step
     extra: Any = None
 
 

@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import optax
 
 from featlab.algorithms._algorithm import AbstractAlgorithm, Info, State
-from featlab.fields import flag, part, real
+from featlab.fields import InputError, flag, real
 
 
 class AbstractDescent(AbstractAlgorithm):
@@ -63,12 +63,19 @@ class Descent(AbstractDescent):
     coordinate is treated alike and linearly, or only norms enter. Adam and sign descent do not rotate.
     """
 
-    optimiser: optax.GradientTransformation = part(tuple, "an optax transformation, such as optax.adam(1e-3)")
+    optimiser: optax.GradientTransformation
     rotates: bool = flag(default=False)
 
     @classmethod
     def examples(cls):
         return (cls(optax.sgd(0.1), rotates=True), cls(optax.adam(1e-2)))
+
+    def __check_init__(self):
+        if not (hasattr(self.optimiser, "init") and hasattr(self.optimiser, "update")):
+            raise InputError(
+                "Descent.optimiser must be an optax transformation, such as optax.adam(1e-3), "
+                f"got {self.optimiser!r}."
+            )
 
     @property
     def equivariant(self):

@@ -49,7 +49,10 @@ class Then(AbstractAlgorithm):
                 lambda: self.second.init(init_key, task.starting_from(state.params)),
                 lambda: memory[1],
             )
-            second, info = self.second.step(step_key, _at(begun, since), task)
+            # Its steps are counted anew, so its epochs need another order than the first one's.
+            other_key = jax.random.fold_in(task.draw.batch_key, 1)
+            reshuffled = eqx.tree_at(lambda t: t.draw.batch_key, task, other_key)
+            second, info = self.second.step(step_key, _at(begun, since), reshuffled)
             return second.params, (memory[0], second), Info(info.value, (nothing_first, info.extra))
 
         nothing_first = _nothing(lambda: self.first.step(step_key, state.memory[0], task)[1].extra)

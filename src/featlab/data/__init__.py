@@ -4,6 +4,7 @@ from featlab.data._data import AbstractDataModel as AbstractDataModel
 from featlab.data._data import AbstractVectorModel as AbstractVectorModel
 from featlab.data._data import Batch as Batch
 from featlab.data._data import Signals as Signals
+from featlab.data.batches import AbstractBatching as AbstractBatching
 from featlab.data.batches import Minibatches as Minibatches
 from featlab.data.batches import Stream as Stream
 from featlab.data.signal_noise import SignalNoise as SignalNoise

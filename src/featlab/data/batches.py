@@ -12,18 +12,17 @@ from featlab.data.signal_noise import SignalNoise
 from featlab.fields import InputError, part, whole
 
 
-class Minibatches(AbstractDataModel):
-    """A fixed training set, seen `size` inputs at a time, in epochs, each in a new random order.
-
-    The last batch of an epoch is smaller where `size` does not divide n.
-    """
+class AbstractBatching(AbstractDataModel):
+    """A data model that is another one, seen a few inputs at a time."""
 
     data: AbstractDataModel = part(AbstractDataModel, "a data model")
-    size: int = whole(at_least=1)  # B
+    size: int = whole(at_least=1)  # B, inputs a step
 
     def __check_init__(self):
-        if isinstance(self.data, Stream):
-            raise InputError("Minibatches of a Stream make no sense: a Stream already draws batches.")
+        if isinstance(self.data, AbstractBatching):
+            raise InputError(
+                f"{type(self).__name__} of a {type(self.data).__name__} makes no sense: it is batched already."
+            )
 
     @classmethod
     def examples(cls):
@@ -36,10 +35,6 @@ class Minibatches(AbstractDataModel):
     @property
     def d(self):
         return self.data.d
-
-    @property
-    def equivariant(self):
-        return self.data.equivariant
 
     def vectors(self, rows):
         return self.data.vectors(rows)
@@ -53,6 +48,20 @@ class Minibatches(AbstractDataModel):
     def fresh(self, key, truth, space, count, *, training=False):
         return self.data.fresh(key, truth, space, count, training=training)
 
+    def rate(self, space):
+        return self.data.rate(space)
+
+
+class Minibatches(AbstractBatching):
+    """A fixed training set, seen `size` inputs at a time, in epochs, each in a new random order.
+
+    The last batch of an epoch is smaller where `size` does not divide n.
+    """
+
+    @property
+    def equivariant(self):
+        return self.data.equivariant
+
     def batch(self, key, step, training, draw):
         rows = len(training.mask)
         in_epoch = (self.n + self.size - 1) // self.size
@@ -63,43 +72,14 @@ class Minibatches(AbstractDataModel):
         positions = place * self.size + jnp.arange(self.size)
         return training.take(order[positions % rows], positions < self.n)
 
-    def rate(self, space):
-        return self.data.rate(space)
 
-
-class Stream(AbstractDataModel):
+class Stream(AbstractBatching):
     """Fresh inputs of the training law every step: online learning.
 
-    The training set that probes speak of is then one batch, drawn beforehand and never trained on.
+    The training set that probes speak of is drawn beforehand, n inputs that are never trained on.
     """
 
     equivariant: ClassVar[bool] = False  # fresh d-vectors every step fill the whole space
-    data: AbstractDataModel = part(AbstractDataModel, "a data model")
-    size: int = whole(at_least=1)  # inputs a step
-
-    @classmethod
-    def examples(cls):
-        return (cls(data=SignalNoise(n=6, d=40, snr=0.5, label_flip=0.3), size=4),)  # type: ignore
-
-    @property
-    def n(self):
-        return self.data.n
-
-    @property
-    def d(self):
-        return self.data.d
-
-    def truth(self, key, space):
-        return self.data.truth(key, space)
-
-    def draw(self, key, truth, space, rows):
-        return self.data.draw(key, truth, space, rows)
-
-    def fresh(self, key, truth, space, count, *, training=False):
-        return self.data.fresh(key, truth, space, count, training=training)
 
     def batch(self, key, step, training, draw):
         return self.data.fresh(key, draw.truth, draw.space, self.size, training=True)
-
-    def rate(self, space):
-        return self.data.rate(space)

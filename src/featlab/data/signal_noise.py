@@ -71,11 +71,16 @@ class SignalNoise(AbstractVectorModel):
         return signal_length(self, space) ** 2
 
 
+_LARGEST = 1e30  # beyond, float32 overflows
+
+
 def check_strength(model) -> None:
-    """A signal is given by its norm or by its ratio to the noise, never by both."""
+    """A signal is given by its norm or by its ratio to the noise, never by both; and d = inf has its own rules."""
     if (model.snr is None) == (model.signal_norm is None):
         given = "neither" if model.snr is None else "both"
         raise InputError(f"{type(model).__name__} needs exactly one of snr and signal_norm, got {given}.")
+    if isinstance(model.d, float) and _LARGEST < model.d < math.inf:
+        raise InputError(f"{type(model).__name__}.d must be at most {_LARGEST:g}, or inf, got {model.d:g}.")
     if not (isinstance(model.d, float) and math.isinf(model.d)):
         return
     if model.noise_scale != 1.0:

@@ -9,7 +9,7 @@ import jax
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from featlab.data import Batch
-from featlab.fields import Part, function
+from featlab.fields import InputError, Part, function
 from featlab.networks import AbstractNetwork
 from featlab.objectives.losses import logistic, squared
 
@@ -51,7 +51,10 @@ class Supervised(AbstractObjective):
     def __call__(self, params, batch, key):
         assert self.network is not None, "bind() the objective to a network first"
         outputs = jax.vmap(self.network, in_axes=(None, 0))(params, batch.inputs)
-        return batch.mean(self.loss(outputs, batch.labels)), outputs
+        _one_for_each_label(self.network, outputs, batch.labels)
+        losses = self.loss(outputs, batch.labels)
+        _one_for_each_label(self.loss, losses, batch.labels)
+        return batch.mean(losses), outputs
 
 
 def as_objective(objective: AbstractObjective | Callable, network: AbstractNetwork) -> "AbstractObjective":
@@ -59,3 +62,9 @@ def as_objective(objective: AbstractObjective | Callable, network: AbstractNetwo
     if isinstance(objective, AbstractObjective):
         return objective.bind(network)
     return Supervised(network, objective)
+
+
+def _one_for_each_label(giver: Any, values: Array, labels: Array) -> None:
+    if values.shape != labels.shape:
+        name = getattr(giver, "__name__", type(giver).__name__)
+        raise InputError(f"{name} must give one number for each label: {labels.shape}, got {values.shape}.")

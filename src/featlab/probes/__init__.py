@@ -1,5 +1,7 @@
 """What is read off a run, and when."""
 
+from featlab.probes._probe import AbstractClock as AbstractClock
+from featlab.probes._probe import AbstractSchedule as AbstractSchedule
 from featlab.probes._probe import Probe as Probe
 from featlab.probes._probe import Variable as Variable
 from featlab.probes._probe import View as View

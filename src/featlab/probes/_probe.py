@@ -10,6 +10,7 @@ Any function of a `View` is a probe. The decorator `probe` gives its results nam
 
 from __future__ import annotations
 
+import abc
 import dataclasses
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
@@ -17,11 +18,12 @@ from typing import Any, NamedTuple
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float
 
 from featlab.algorithms import AbstractAlgorithm, Info
 from featlab.data import AbstractVectorModel, Batch
-from featlab.fields import InputError, did_you_mean
+from featlab.fields import InputError, Part, did_you_mean
 from featlab.networks import AbstractProductNetwork
 from featlab.objectives import Supervised
 from featlab.task import Task, vector_model
@@ -99,6 +101,18 @@ class Variable(NamedTuple):
     units: str = "1"
 
 
+class AbstractClock(Part):
+    """When a probe is read."""
+
+
+class AbstractSchedule(AbstractClock):
+    """A clock whose times are known beforehand."""
+
+    @abc.abstractmethod
+    def times(self, steps: int) -> np.ndarray:
+        """The steps, from 0 to the last, at which a run of so many steps is read."""
+
+
 class Probe(eqx.Module):
     """A function of a view, with what is known about its results."""
 
@@ -115,6 +129,8 @@ class Probe(eqx.Module):
 
     def on(self, clock) -> Probe:
         """The same probe on another clock."""
+        if not isinstance(clock, AbstractClock):
+            raise InputError(f"{self.name}.on needs a clock, such as every(10) or at_end, got {clock!r}.")
         return dataclasses.replace(self, clock=clock)
 
     def prepared(self, task: Task) -> Any:
@@ -129,10 +145,23 @@ class Probe(eqx.Module):
                     raise InputError(f"{self.name} has no option {name!r}; {did_you_mean(name, known)}")
             merged = tuple(sorted({**dict(self.options), **options}.items()))
             return dataclasses.replace(self, options=merged)
+        if not isinstance(view, View):
+            raise InputError(f"Options of {self.name} are given by name, for instance count=1000, got {view!r}.")
         reading = self.function(view, **dict(self.options))
+        if reading is None:
+            raise InputError(f"The probe {self.name} must return an array, or a dictionary of arrays, got None.")
         if isinstance(reading, Mapping):
             return dict(reading)
         return {self.variables[0][0]: reading}
+
+    def number(self, view: View) -> Array:
+        """The first of its results, where that is one number."""
+        value = self(view)[self.variables[0][0]]
+        if jnp.shape(value) != ():
+            raise InputError(
+                f"A level needs a probe of one number, and {self.name} has the shape {jnp.shape(value)}."
+            )
+        return value
 
 
 def probe(

@@ -7,11 +7,11 @@ from collections.abc import Callable
 import equinox as eqx
 import numpy as np
 
-from featlab.fields import InputError, Part, function, part, real, whole
-from featlab.probes._probe import Probe, as_probe
+from featlab.fields import Part, function, real, whole
+from featlab.probes._probe import AbstractClock, AbstractSchedule, Probe, as_probe
 
 
-class every(Part):
+class every(AbstractSchedule):
     """Every k-th step, from 0, and the last one."""
 
     interval: int = whole(at_least=1)
@@ -24,7 +24,7 @@ class every(Part):
         return np.union1d(np.arange(0, steps + 1, self.interval), [steps])
 
 
-class evenly(Part):
+class evenly(AbstractSchedule):
     """About so many steps, evenly spaced, with the first and the last."""
 
     count: int = whole(default=100, at_least=1)
@@ -33,16 +33,17 @@ class evenly(Part):
         return np.unique(np.linspace(0, steps, self.count + 1).round().astype(int))
 
 
-class geometric(Part):
+class geometric(AbstractSchedule):
     """About so many steps, each a constant factor after the one before, and 0."""
 
     count: int = whole(default=100, at_least=1)
 
     def times(self, steps: int) -> np.ndarray:
-        return np.unique(np.concatenate([[0], np.geomspace(1, max(steps, 1), self.count).round().astype(int)]))
+        between = np.geomspace(1, max(steps, 1), self.count).round().astype(int)
+        return np.unique(np.concatenate([[0, steps], between]).clip(max=steps))
 
 
-class _AtEnd(Part):
+class _AtEnd(AbstractSchedule):
     """The last step only; the result has no step dim."""
 
     def times(self, steps: int) -> np.ndarray:
@@ -52,7 +53,7 @@ class _AtEnd(Part):
 at_end = _AtEnd()
 
 
-class first(Part):
+class first(AbstractClock):
     """The first step at which a condition on the view holds; the step itself is recorded under `name`.
 
     A condition is `below(probe, level)`, `above(probe, level)` or any function of a view that says yes or no.
@@ -64,9 +65,9 @@ class first(Part):
 
 
 class below(Part):
-    """A condition: the (first) number of a probe is at or below a level."""
+    """A condition: a probe's (first) number is at or below a level."""
 
-    probe: Probe = part(Probe, "a probe that returns a number")
+    probe: Probe = eqx.field(converter=as_probe)
     level: float = real()
 
     @property
@@ -74,13 +75,13 @@ class below(Part):
         return self.probe.equivariant
 
     def __call__(self, view):
-        return self.probe(view)[self.probe.variables[0][0]] <= self.level
+        return self.probe.number(view) <= self.level
 
 
 class above(Part):
-    """A condition: the (first) number of a probe is at or above a level."""
+    """A condition: a probe's (first) number is at or above a level."""
 
-    probe: Probe = part(Probe, "a probe that returns a number")
+    probe: Probe = eqx.field(converter=as_probe)
     level: float = real()
 
     @property
@@ -88,10 +89,10 @@ class above(Part):
         return self.probe.equivariant
 
     def __call__(self, view):
-        return self.probe(view)[self.probe.variables[0][0]] >= self.level
+        return self.probe.number(view) >= self.level
 
 
-class _Throughout(Part):
+class _Throughout(AbstractClock):
     """Every single step, of which the lowest and highest values are kept, as a proof's bounds need them."""
 
 
@@ -99,15 +100,13 @@ throughout = _Throughout()
 
 
 class until(Part):
-    """Train until a probe is at or below a level, but for no more than so many steps."""
+    """Train until a probe's (first) number is at or below a level, but for no more than so many steps."""
 
-    probe: Probe = part(Probe, "a probe that returns one number", default=None)
-    level: float = real(default=0.01)
+    probe: Probe = eqx.field(converter=as_probe)
+    level: float = real()
     at_most: int = whole(default=100_000, at_least=1)
 
-    def __init__(self, probe, level: float, at_most: int = 100_000):
-        self.probe, self.level, self.at_most = as_probe(probe), level, at_most
-
-    def __check_init__(self):
-        if len(self.probe.variables) != 1:
-            raise InputError(f"until needs a probe of one number, and {self.probe.name} returns several.")
+    @property
+    def reached(self) -> below:
+        """The condition that ends a run."""
+        return below(self.probe, self.level)

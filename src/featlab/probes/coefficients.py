@@ -46,7 +46,9 @@ def coefficients(view: View):
     # Rounding leaves a little of a start that lies within the span; that little must not decide alpha.
     measurable = power > 1e-9 * jnp.sum(start**2)
     alpha = jnp.where(measurable, jnp.sum(free * outside(weights)) / jnp.where(measurable, power, 1), 1.0)
-    alpha = alpha if view.algorithm.equivariant else jnp.ones(())
+    # Where training adds other vectors too, what it adds along the start is not the start shrinking.
+    fixed_set = view.task.data.equivariant and not view.algorithm.holdouts
+    alpha = alpha if view.algorithm.equivariant and fixed_set else jnp.ones(())
     learnt = weights - alpha * start
     on_vectors = learnt @ dual
     rest = jnp.linalg.norm(learnt - on_vectors @ vectors, axis=-1)
@@ -69,7 +71,7 @@ def order_parameters(view: View, on_directions, on_noise):
     gamma = jnp.where(truth.norms[None] > 0, on_directions * truth.norms[None], along)
     noise_power = jnp.sum(view.noise**2, axis=-1)
     rho = on_noise.reshape(-1, *noise_power.shape) * noise_power[None]
-    shape = (2, -1)
+    shape = (len(view.class_signs), -1)
     gamma, rho = gamma.reshape(*shape, model.signal_count), rho.reshape(*shape, *noise_power.shape)
     if model.signed_by_class:
         gamma = gamma * view.class_signs[:, None, None]
@@ -82,14 +84,16 @@ def order_parameters(view: View, on_directions, on_noise):
 @probe(
     equivariant=True,
     signal_product=Variable("class filter signal", r"\langle w_{j,r}, \mu \rangle", "product with the signal"),
-    noise_product=Variable("class filter sample", r"\langle w_{j,r}, \xi_i \rangle", "product with the noise"),
+    noise_product=Variable(
+        "class filter sample vector", r"\langle w_{j,r}, \xi_i \rangle", "product with the noise"
+    ),
 )
 def products(view: View):
     """Inner products of the filters with the signals and with the training noise."""
     model, weights = view.vectors, view.weights
-    signal = (weights @ view.task.draw.truth.vectors.T).reshape(2, -1, model.signal_count)
+    signal = (weights @ view.task.draw.truth.vectors.T).reshape(len(view.class_signs), -1, model.signal_count)
     noise = jnp.einsum("rc,ivc->riv", weights, view.noise)
-    noise = noise.reshape(2, -1, *noise.shape[1:])
+    noise = noise.reshape(len(view.class_signs), -1, *noise.shape[1:])
     return {
         "signal_product": signal[..., 0] if model.signal_count == 1 else signal,
         "noise_product": noise[..., 0] if model.noise_count == 1 else noise,
@@ -121,10 +125,9 @@ def coefficient_bounds(view: View):
 
     def extremes(which):
         chosen = which[:, None, :, None]
-        return (
-            jnp.min(jnp.where(chosen, per_sample, 0)),
-            jnp.max(jnp.where(chosen, per_sample, 0)),
-        )
+        least = jnp.min(jnp.where(chosen, per_sample, jnp.inf))
+        most = jnp.max(jnp.where(chosen, per_sample, -jnp.inf))
+        return tuple(jnp.where(jnp.any(chosen), value, 0.0) for value in (least, most))
 
     own_least, own_most = extremes(own)
     other_least, other_most = extremes(other)

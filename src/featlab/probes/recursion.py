@@ -45,6 +45,8 @@ class CoefficientsByRecursion(AbstractRunning):
                 f"The recursion of the coefficients needs linear descent, and {type(algorithm).__name__} is not; "
                 "use the probe coefficients."
             )
+        if view.vectors and not view.task.data.equivariant:
+            raise InputError("The recursion of the coefficients needs a fixed training set; a Stream has none.")
         rows = len(view.weights)
         signals = len(view.task.draw.truth.norms)
         start = (jnp.ones(rows), jnp.zeros((signals, rows)), jnp.zeros((*view.noise.shape[:2], rows)))

@@ -106,24 +106,33 @@ class FirstTime(AbstractRunning):
         return ((self.moment.name, step), *marked)
 
     def begin(self, view):
-        # The parameters of the moment are kept and the probe is read once, at the end.
-        return jnp.array(-1), view.params
+        # The moment itself is kept, and the probe is read once, at the end.
+        return jnp.array(-1), (view.params, view.step, view.info)
 
     def update(self, memory, key, before):
         return self._looked(memory, before)
 
     def read(self, memory, view):
-        step, params = self._looked(memory, view)
-        then = eqx.tree_at(lambda v: v.params, view, params)
+        found, moment = self._looked(memory, eqx.tree_at(_prepared, view, None, is_leaf=_is_none))
+        then = eqx.tree_at(lambda v: (v.params, v.step, v.info), view, moment, is_leaf=_is_none)
         marked = {f"{name}_at_{self.moment.name}": value for name, value in self.probe(then).items()}
-        return {self.moment.name: step, **marked}
+        return {self.moment.name: found, **marked}
 
     def _looked(self, memory, view):
-        step, params = memory
-        pending = step < 0
+        found, moment = memory
+        pending = found < 0
         holds = pending & self.moment.condition(view)
-        kept = jax.tree.map(lambda old, new: jnp.where(pending, new, old), params, view.params)
-        return jnp.where(holds, view.step, step), kept
+        now = (view.params, view.step, view.info)
+        kept = jax.tree.map(lambda old, new: jnp.where(pending, new, old), moment, now)
+        return jnp.where(holds, view.step, found), kept
+
+
+def _prepared(view: View):
+    return view.prepared
+
+
+def _is_none(leaf) -> bool:
+    return leaf is None
 
 
 def as_running(probe: Probe | AbstractRunning) -> AbstractRunning | None:

@@ -83,7 +83,10 @@ def call(*arguments):
         ("probes=(train_loss.on(10),)", "train_loss.on needs a clock, such as every(10) or at_end, got 10."),
         ("record=every", "Experiment.record must be a clock"),
         ("probes=(test_error(50),)", "Options of test_error are given by name"),
-        ("algorithm=GradientDescent(1,.2,.3,.4)", "takes learning_rate, momentum, weight_decay and no more"),
+        (
+            "algorithm=GradientDescent(1,.2,.3,.4)",
+            "GradientDescent takes at most 3 values",
+        ),
         ("steps=until(margins, 0.1)", "A level needs a probe of one number, and margins has the shape (5,)."),
         ("data.snr=1/0", "'1 / 0' is not a finite number."),
         ("data.d=10**400", "'10 ** 400' is not a finite number."),

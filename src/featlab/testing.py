@@ -25,6 +25,7 @@ from featlab.probes import AbstractRunning, Probe, View
 from featlab.probes.running import as_running
 from featlab.space import AbstractSpace, Ambient, Span
 from featlab.task import Draw, Task, draw_run
+from featlab.trajectory import no_info
 
 ROUNDING = 1e-10  # float64, over a few steps
 
@@ -241,7 +242,8 @@ def _walk(experiment: Experiment, space: AbstractSpace, steps: int) -> Iterator[
         @eqx.filter_jit
         def begin(task):
             state = algorithm.init(jax.random.key(0), task)
-            view = View(state.params, jnp.array(0), task, algorithm)
+            info = no_info(algorithm, jax.random.key(0), state, task)
+            view = View(state.params, jnp.array(0), task, algorithm, info)
             return state, view, [probe and probe.begin(view) for probe in running]
 
         state, view, memories = begin(task)

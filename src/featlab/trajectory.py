@@ -12,9 +12,9 @@ from typing import Any
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Int
+from jaxtyping import Array, Bool, Int, PRNGKeyArray
 
-from featlab.algorithms import Info, State
+from featlab.algorithms import AbstractAlgorithm, Info, State
 from featlab.experiment import Experiment
 from featlab.probes import AbstractRunning, Probe, View, until
 from featlab.probes.running import as_running
@@ -65,8 +65,7 @@ def begin(experiment: Experiment, draws: Draw) -> Carry:
     def one(draw):
         task = _task(experiment, draw)
         state = experiment.algorithm.init(jax.random.fold_in(draw.algorithm_key, 2**31 - 1), task)
-        info = eqx.filter_eval_shape(lambda: experiment.algorithm.step(draw.algorithm_key, state, task)[1])
-        info = jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), info)
+        info = no_info(experiment.algorithm, draw.algorithm_key, state, task)
         view = View(state.params, jnp.zeros((), int), task, experiment.algorithm, info)
         memories = tuple(probe.begin(view) for probe in running_probes(experiment))
         return state, info, memories, _reached(experiment, view)
@@ -119,6 +118,12 @@ def end(experiment: Experiment, draws: Draw, carry: Carry) -> Carry:
 
     lost = carry.live & ~jax.vmap(finite)(draws, carry.state)
     return eqx.tree_at(lambda c: c.diverged_at, carry, jnp.where(lost, carry.step, carry.diverged_at))
+
+
+def no_info(algorithm: AbstractAlgorithm, key: PRNGKeyArray, state: State, task: Task) -> Info:
+    """What there is to tell before the first step: zeros, in the shape of what there will be."""
+    shapes = eqx.filter_eval_shape(lambda: algorithm.step(key, state, task)[1])
+    return jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), shapes)
 
 
 def running_probes(experiment: Experiment) -> tuple[AbstractRunning, ...]:

@@ -134,8 +134,8 @@ DEFECTS = [
     Defect(
         "test labels are never flipped",
         "data/signal_noise.py",
-        "flip = self.label_flip if training else self.test_flip",
-        "flip = self.label_flip if training else 0.0",
+        "return self.label_flip if training else self.test_flip",
+        "return self.label_flip if training else 0.0",
         "probes/test_risk.py::test_flipped_test_labels_are_a_floor",
     ),
     Defect(

@@ -1,17 +1,60 @@
 """One patch carries the signal, the other noise: the sandbox of benign-overfitting theory."""
 
-from __future__ import annotations
-
 import math
 from typing import Any, ClassVar
 
+import equinox as eqx
 import jax.numpy as jnp
 
 from featlab.data._data import AbstractVectorModel, coin_flips, signed
 from featlab.fields import InputError, flag, probability, real, whole
 
+_LARGEST = 1e30  # beyond, float32 overflows
 
-class SignalNoise(AbstractVectorModel):
+
+class AbstractSignalNoise(AbstractVectorModel):
+    """What models of a signal patch beside a noise patch have in common: how signal, noise and flips are given."""
+
+    snr: eqx.AbstractVar[float | None]
+    signal_norm: eqx.AbstractVar[float | None]
+    noise_scale: eqx.AbstractVar[float]
+    label_flip: eqx.AbstractVar[float]
+    test_flip: eqx.AbstractVar[float]
+    orthogonal: eqx.AbstractVar[bool]
+
+    def __check_init__(self):
+        name = type(self).__name__
+        if (self.snr is None) == (self.signal_norm is None):
+            given = "neither" if self.snr is None else "both"
+            raise InputError(f"{name} needs exactly one of snr and signal_norm, got {given}.")
+        if not isinstance(self.d, float):  # a wrong or a traced one
+            return
+        if _LARGEST < self.d < math.inf:
+            raise InputError(f"{name}.d must be at most {_LARGEST:g}, or inf, got {self.d:g}.")
+        if math.isinf(self.d) and self.noise_scale != 1.0:
+            raise InputError(f"{name}.noise_scale means nothing at d = inf, where noise has length one.")
+        if math.isinf(self.d) and self.snr is None:
+            raise InputError(f"{name}.signal_norm means nothing at d = inf, where noise has length one; give snr.")
+
+    def signal_length(self, space) -> Any:
+        """The length of the signal, however it was given."""
+        return self.signal_norm if self.snr is None else self.snr * self.noise_length(space)
+
+    def noise_length(self, space):
+        return space.length(self.noise_scale)
+
+    def noise_off(self):
+        return self.orthogonal
+
+    def flip(self, training: bool) -> float:
+        """How often a label is flipped."""
+        return self.label_flip if training else self.test_flip
+
+    def rate(self, space):
+        return self.signal_length(space) ** 2
+
+
+class SignalNoise(AbstractSignalNoise):
     r"""Two patches, the signal and noise.
 
     $$x = [y\mu, \xi], \qquad \xi \sim N(0, \sigma^2 (I - \hat\mu\hat\mu^\top)), \qquad
@@ -37,9 +80,6 @@ class SignalNoise(AbstractVectorModel):
     signal_count: ClassVar[int] = 1
     signed_by_class: ClassVar[bool] = True
 
-    def __check_init__(self):
-        check_strength(self)
-
     @classmethod
     def examples(cls):
         return (
@@ -49,50 +89,13 @@ class SignalNoise(AbstractVectorModel):
         )
 
     def signals(self, space):
-        return jnp.eye(1), jnp.atleast_1d(signal_length(self, space))
-
-    def noise_length(self, space):
-        return space.length(self.noise_scale)
-
-    def noise_off(self):
-        return self.orthogonal
+        return jnp.eye(1), jnp.atleast_1d(self.signal_length(space))
 
     def toss(self, key, training):
-        flip = self.label_flip if training else self.test_flip
-        heads, flipped, swapped = coin_flips(key, 0.5, flip, 0.5 if self.random_slot else 0.0)
+        heads, flipped, swapped = coin_flips(key, 0.5, self.flip(training), 0.5 if self.random_slot else 0.0)
         clean = signed(heads)
         return jnp.where(flipped, -clean, clean), clean, swapped
 
     def compose(self, clean_label, coins, signals, noise):
         patches = jnp.stack([clean_label * signals[0], noise[0]])
         return jnp.where(coins, patches[::-1], patches)
-
-    def rate(self, space):
-        return signal_length(self, space) ** 2
-
-
-_LARGEST = 1e30  # beyond, float32 overflows
-
-
-def check_strength(model) -> None:
-    """A signal is given by its norm or by its ratio to the noise, never by both; and d = inf has its own rules."""
-    if (model.snr is None) == (model.signal_norm is None):
-        given = "neither" if model.snr is None else "both"
-        raise InputError(f"{type(model).__name__} needs exactly one of snr and signal_norm, got {given}.")
-    if isinstance(model.d, float) and _LARGEST < model.d < math.inf:
-        raise InputError(f"{type(model).__name__}.d must be at most {_LARGEST:g}, or inf, got {model.d:g}.")
-    if not (isinstance(model.d, float) and math.isinf(model.d)):
-        return
-    if model.noise_scale != 1.0:
-        raise InputError(
-            f"{type(model).__name__}.noise_scale means nothing at d = inf, where noise has length one."
-        )
-    if model.snr is None:
-        raise InputError(
-            f"{type(model).__name__}.signal_norm means nothing at d = inf, where noise has length one; give snr."
-        )
-
-
-def signal_length(model, space) -> Any:
-    """The length of the signal, however it was given."""
-    return model.signal_norm if model.snr is None else model.snr * space.length(model.noise_scale)

@@ -6,12 +6,12 @@ from typing import ClassVar
 
 import jax.numpy as jnp
 
-from featlab.data._data import AbstractVectorModel, coin_flips, signed
-from featlab.data.signal_noise import check_strength, signal_length
+from featlab.data._data import coin_flips, signed
+from featlab.data.signal_noise import AbstractSignalNoise
 from featlab.fields import flag, probability, real, whole
 
 
-class XorSignalNoise(AbstractVectorModel):
+class XorSignalNoise(AbstractSignalNoise):
     r"""The class is the axis on which the signal lies; its sign is a coin.
 
     $$x = [s\,u_y, \xi], \qquad u_{+1} = a + b, \quad u_{-1} = a - b, \qquad s = \pm 1 \text{ w.p. } \tfrac12,
@@ -38,9 +38,6 @@ class XorSignalNoise(AbstractVectorModel):
     signal_count: ClassVar[int] = 2
     signed_by_class: ClassVar[bool] = False
 
-    def __check_init__(self):
-        check_strength(self)
-
     @classmethod
     def examples(cls):
         return (
@@ -50,17 +47,11 @@ class XorSignalNoise(AbstractVectorModel):
 
     def signals(self, space):
         gram = jnp.eye(2) + self.cosine * (1 - jnp.eye(2))
-        return gram, jnp.full(2, signal_length(self, space))
-
-    def noise_length(self, space):
-        return space.length(self.noise_scale)
-
-    def noise_off(self):
-        return self.orthogonal
+        return gram, jnp.full(2, self.signal_length(space))
 
     def toss(self, key, training):
-        flip = self.label_flip if training else self.test_flip
-        heads, flipped, swapped, up = coin_flips(key, 0.5, flip, 0.5 if self.random_slot else 0.0, 0.5)
+        slot = 0.5 if self.random_slot else 0.0
+        heads, flipped, swapped, up = coin_flips(key, 0.5, self.flip(training), slot, 0.5)
         clean = signed(heads)
         return jnp.where(flipped, -clean, clean), clean, (swapped, signed(up))
 
@@ -69,6 +60,3 @@ class XorSignalNoise(AbstractVectorModel):
         signal = sign * jnp.where(clean_label > 0, signals[0], signals[1])
         patches = jnp.stack([signal, noise[0]])
         return jnp.where(swapped, patches[::-1], patches)
-
-    def rate(self, space):
-        return signal_length(self, space) ** 2

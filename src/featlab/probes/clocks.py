@@ -64,8 +64,8 @@ class first(AbstractClock):
     name: str = eqx.field(static=True, default="first")
 
 
-class below(Part):
-    """A condition: a probe's (first) number is at or below a level."""
+class AbstractLevel(Part):
+    """A condition on a probe's (first) number."""
 
     probe: Probe = eqx.field(converter=as_probe)
     level: float = real()
@@ -73,20 +73,17 @@ class below(Part):
     @property
     def equivariant(self) -> bool:
         return self.probe.equivariant
+
+
+class below(AbstractLevel):
+    """A condition: a probe's (first) number is at or below a level."""
 
     def __call__(self, view):
         return self.probe.number(view) <= self.level
 
 
-class above(Part):
+class above(AbstractLevel):
     """A condition: a probe's (first) number is at or above a level."""
-
-    probe: Probe = eqx.field(converter=as_probe)
-    level: float = real()
-
-    @property
-    def equivariant(self) -> bool:
-        return self.probe.equivariant
 
     def __call__(self, view):
         return self.probe.number(view) >= self.level

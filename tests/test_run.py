@@ -127,7 +127,9 @@ def test_divergence_is_reported_and_nothing_is_nan():
     with pytest.warns(labelled.Diverged, match="diverged, the first at step"):
         history = fl.run(wild, seeds=3)
     assert (history.status == "diverged").all() and not history.trained.any()
-    assert (history.diverged_at >= 1).all()
+    assert (history.diverged_at >= 1).all() and (
+        history.diverged_at < 100
+    ).all()  # when it happened, not at the end
     assert not any(bool(np.isnan(history[name]).any()) for name in ("gamma", "rho", "alpha"))
 
 

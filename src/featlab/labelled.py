@@ -200,9 +200,9 @@ def _theory_numbers(experiment: Experiment) -> dict[str, float]:
         "noise_norm": noise_norm,
         "test_flip": getattr(model, "test_flip", None),
     }
-    plain_descent = isinstance(algorithm, GradientDescent) and algorithm.momentum is algorithm.weight_decay is None
-    if plain_descent and experiment.objective is logistic and model is experiment.data and _is_theorems(network):
-        numbers["learning_rate"] = algorithm.learning_rate  # type: ignore
+    holds = experiment.objective is logistic and model is experiment.data
+    if holds and _is_theorems(network) and isinstance(algorithm, GradientDescent) and algorithm.is_plain:
+        numbers["learning_rate"] = algorithm.learning_rate
         numbers["width_scale"] = network.output_scale
         numbers["power"] = 1 if network.activation is relu else getattr(network.activation, "power", None)
     return {name: value for name, value in numbers.items() if value is not None}

@@ -34,7 +34,7 @@ def run_file(file: str, changes: Sequence[str] = (), *, seeds: int | None = None
     return INTERRUPTED if history.attrs["interrupted"] else 0
 
 
-def write_figures(history: xr.Dataset, folder: Path, prefix: str = "") -> list[Path]:
+def write_figures(history: xr.Dataset, folder: Path) -> list[Path]:
     """Every figure the recorded variables allow, as SVG and PNG."""
     drawn = {"coefficients": plots.coefficient_growth, "losses": plots.losses, "margins": plots.margins}
     written = []
@@ -43,7 +43,7 @@ def write_figures(history: xr.Dataset, folder: Path, prefix: str = "") -> list[P
             figure = draw(history)
         except InputError:
             continue  # the probe it needs was not asked for
-        written += [plots.save(figure, folder / f"{prefix}{name}.{kind}") for kind in ("svg", "png")]
+        written += [plots.save(figure, folder / f"{name}.{kind}") for kind in ("svg", "png")]
     return written
 
 
@@ -66,7 +66,7 @@ def print_summary(history: xr.Dataset, *, title: str) -> None:
 
 def _keep_compiled_programs() -> None:
     """Let the next command start where this one stopped compiling, unless the user keeps them elsewhere."""
-    if jax.config.jax_compilation_cache_dir is None:  # type: ignore
+    if getattr(jax.config, "jax_compilation_cache_dir", None) is None:
         cache = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "featlab"
         jax.config.update("jax_compilation_cache_dir", str(cache))
         jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.2)

@@ -22,7 +22,7 @@ from featlab.experiment import Experiment
 from featlab.networks import AbstractNetwork, TwoLayerCNN
 from featlab.objectives import AbstractObjective
 from featlab.probes import AbstractRunning, Probe, View
-from featlab.probes.running import as_running
+from featlab.probes.running import as_running, read
 from featlab.space import AbstractSpace, Ambient, Span
 from featlab.task import Draw, Task, draw_run
 from featlab.trajectory import no_info
@@ -124,7 +124,8 @@ def check_data_model(model: AbstractDataModel) -> None:
         if model.equivariant:
             room = model.vectors(model.n) + network.vectors()
             spanned = _draw(model, network, Span.create(float(model.d), room), model.n, 0, key)
-            assert spanned.space.used == room, "vectors() says another number than was drawn"  # type: ignore
+            assert isinstance(spanned.space, Span)
+            assert spanned.space.used == room, "vectors() says another number than was drawn"
 
 
 def check_network(network: AbstractNetwork) -> None:
@@ -138,7 +139,8 @@ def check_network(network: AbstractNetwork) -> None:
     if network.equivariant:
         space = Span.create(40.0, network.vectors())
         after = eqx.filter_jit(network.init)(jax.random.key(0), space)[1]
-        assert after.used == network.vectors(), "vectors() says another number than was drawn"  # type: ignore
+        assert isinstance(after, Span)
+        assert after.used == network.vectors(), "vectors() says another number than was drawn"
 
 
 def check_objective(objective: AbstractObjective) -> None:
@@ -249,9 +251,8 @@ def _walk(experiment: Experiment, space: AbstractSpace, steps: int) -> Iterator[
         state, view, memories = begin(task)
 
         @eqx.filter_jit
-        def read(view, memories):
-            pairs = zip(experiment.probes, running, memories)
-            return tuple(r.read(m, view) if r is not None else p(view) for p, r, m in pairs)  # type: ignore
+        def read_all(view, memories):
+            return tuple(read(probe, memory, view) for probe, memory in zip(experiment.probes, memories))
 
         @eqx.filter_jit
         def step(t, state, view, memories):
@@ -259,11 +260,11 @@ def _walk(experiment: Experiment, space: AbstractSpace, steps: int) -> Iterator[
             memories = [r and r.update(m, key, view) for r, m in zip(running, memories)]
             return *algorithm.step(key, eqx.tree_at(lambda s: s.step, state, t), task), memories
 
-        yield draw, (state.params, read(view, memories))
+        yield draw, (state.params, read_all(view, memories))
         for t in range(steps):
             state, info, memories = step(jnp.array(t), state, view, memories)
             view = View(state.params, jnp.array(t + 1), task, algorithm, info)
-            yield draw, (state.params, read(view, memories))
+            yield draw, (state.params, read_all(view, memories))
 
 
 def _is_vector(leaf, d: int) -> bool:

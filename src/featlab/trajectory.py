@@ -17,7 +17,7 @@ from jaxtyping import Array, Bool, Int, PRNGKeyArray
 from featlab.algorithms import AbstractAlgorithm, Info, State
 from featlab.experiment import Experiment
 from featlab.probes import AbstractRunning, Probe, View, until
-from featlab.probes.running import as_running
+from featlab.probes.running import as_running, read
 from featlab.space import AbstractSpace
 from featlab.task import Draw, Task, draw_run
 
@@ -174,7 +174,7 @@ def _read(experiment: Experiment, probe: Probe | AbstractRunning, draws: Draw, p
 
     def one(draw, prepared, state, info, memories, step):
         view = _view(experiment, draw, state.params, step, info, prepared)
-        return probe(view) if place is None else running.read(memories[place], view)  # type: ignore
+        return read(probe, None if place is None else memories[place], view)
 
     return jax.vmap(one)(draws, prepared, carry.state, carry.info, carry.memories, carry.steps_taken)
 

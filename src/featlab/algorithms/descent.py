@@ -50,6 +50,11 @@ class GradientDescent(AbstractDescent):
         return (cls(0.1), cls(0.1, momentum=0.9), cls(0.1, weight_decay=0.01), cls(0.05, 0.5, 0.1))
 
     @property
+    def is_plain(self) -> bool:
+        """Neither momentum nor weight decay."""
+        return self.momentum is None and self.weight_decay is None
+
+    @property
     def transformation(self):
         parts = [optax.add_decayed_weights(self.weight_decay)] if self.weight_decay is not None else []
         parts += [optax.trace(self.momentum)] if self.momentum is not None else []

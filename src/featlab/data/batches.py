@@ -26,7 +26,7 @@ class AbstractBatching(AbstractDataModel):
 
     @classmethod
     def examples(cls):
-        return (cls(data=SignalNoise(n=6, d=40, snr=0.5, label_flip=0.3), size=4),)  # type: ignore
+        return (cls(data=SignalNoise(n=6, d=40, snr=0.5, label_flip=0.3), size=4),)  # type: ignore  (n and d are no fields here)
 
     @property
     def n(self):

@@ -112,6 +112,7 @@ class EquinoxNetwork(AbstractNetwork):
 
 
 def _stored_dimension(space: AbstractSpace) -> int:
-    if not isinstance(getattr(space, "size", None), int):
+    size = getattr(space, "size", None)
+    if not isinstance(size, int):
         raise InputError("A network that is told d as a length needs Ambient, where vectors are stored whole.")
-    return space.size  # type: ignore
+    return size

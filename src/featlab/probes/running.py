@@ -135,6 +135,15 @@ def _is_none(leaf) -> bool:
     return leaf is None
 
 
+def read(probe: Probe | AbstractRunning, memory: Any, view: View) -> dict[str, Any]:
+    """What a probe has to say, from its memory if it is a running one."""
+    running = as_running(probe)
+    if running is not None:
+        return running.read(memory, view)
+    assert isinstance(probe, Probe)
+    return probe(view)
+
+
 def as_running(probe: Probe | AbstractRunning) -> AbstractRunning | None:
     """The running form of a probe whose clock needs every step, else None."""
     if isinstance(probe, AbstractRunning):

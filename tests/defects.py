@@ -57,8 +57,8 @@ DEFECTS = [
     Defect(
         "the patch carries the flipped label: the factor y y~ is forgotten",
         "data/_data.py",
-        "(batch.clean_labels, batch.coins, signals, noise)",
-        "(batch.labels, batch.coins, signals, noise)",
+        "(one)(batch.clean_labels, batch.coins, noise)",
+        "(one)(batch.labels, batch.coins, noise)",
         f"{REFERENCE}[descent-1-span]",
     ),
     Defect(

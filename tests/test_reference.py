@@ -7,8 +7,7 @@ import numpy as np
 import pytest
 
 import featlab as fl
-from featlab.runner import _numbers_traced
-from featlab.trajectory import draw_block
+from featlab.trajectory import draw_block, numbered
 
 pytestmark = pytest.mark.gpu
 
@@ -41,8 +40,8 @@ def make(activation, algorithm, size=None, **data):
 def drawn(experiment, seed):
     """The run's own draw, as NumPy arrays."""
     with jax.enable_x64(True):
-        space = _numbers_traced(experiment.empty_space())
-        draw = draw_block(_numbers_traced(experiment), space, np.array([seed], np.uint32), experiment.data.n)
+        block, space = numbered([experiment], experiment.data.n)
+        draw = draw_block(block, space, np.array([seed], np.uint32), experiment.data.n)
         order = None
         if isinstance(experiment.data, fl.data.Minibatches):
             order = minibatch_order(draw.batch_key[0], experiment.data.n)

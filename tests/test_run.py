@@ -224,7 +224,8 @@ def test_a_stream_never_sees_the_same_input_twice():
     history = fl.run(online, seeds=3)
     assert history.attrs["space"] == "Ambient"
     with jax.enable_x64(False):
-        draw = runner.draw_block(online, runner._numbers_traced(fl.Ambient(100.0)), np.array([0], np.uint32), 20)
+        block, space = runner.numbered([online], 20)
+        draw = runner.draw_block(block, space, np.array([0], np.uint32), 20)
         draw = jax.tree.map(lambda leaf: leaf[0], draw)
         batches = [online.data.batch(jax.random.key(t), t, draw.training, draw).inputs for t in range(2)]
     rows = np.concatenate([np.asarray(b)[:, 1] for b in [*batches, draw.training.inputs]])

@@ -42,7 +42,7 @@ class ThreePatches(fl.data.AbstractVectorModel):
         return label, label, None
 
     def compose(self, clean_label, coins, signals, noise):
-        return jnp.stack([noise[0], clean_label * signals[0], noise[1]])
+        return noise[0], clean_label * signals[0], noise[1]
 
     @classmethod
     def examples(cls):

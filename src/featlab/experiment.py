@@ -9,10 +9,10 @@ from typing import Any
 import equinox as eqx
 
 from featlab.algorithms import AbstractAlgorithm
-from featlab.data import AbstractDataModel
+from featlab.data import AbstractDataModel, AbstractVectorModel
 from featlab.fields import InputError, Part, function, part, whole_if_exact
-from featlab.networks import AbstractNetwork
-from featlab.objectives import AbstractObjective, as_objective, logistic
+from featlab.networks import AbstractNetwork, AbstractProductNetwork
+from featlab.objectives import AbstractObjective, Supervised, as_objective, logistic
 from featlab.probes import AbstractRunning, AbstractSchedule, Probe, as_probe, evenly, until
 from featlab.probes.running import as_running
 from featlab.space import AbstractSpace, Ambient, Span
@@ -107,6 +107,26 @@ class Experiment(Part):
             for role, one in parts
             if not one.equivariant
         ]
+
+    def product_obstacles(self) -> list[str]:
+        """Why training in inner products cannot be used."""
+        obstacles = self.span_obstacles() if self.space is not Ambient else ["Ambient is asked for"]
+        d, needed = self.data.d, self.span_size(self.data.n)
+        if d < needed:
+            obstacles.append(f"d = {d:g} is less than the {needed} vectors that are drawn")
+        if not isinstance(self.data, AbstractVectorModel):
+            obstacles.append(f"{_name(self.data)} is not linear in signals and noise, seen all at once")
+        if not (isinstance(self.network, AbstractProductNetwork) and self.network.separable):
+            obstacles.append(f"{_name(self.network)} does not say what it has beside its weights")
+        if not isinstance(self.bound_objective, Supervised):
+            obstacles.append(f"{_name(self.bound_objective)} is not a mean of losses")
+        if not self.algorithm.combines:
+            obstacles.append(f"{_name(self.algorithm)} does more than combine gradients")
+        probes = [*self.probes, *([self.steps.probe] if isinstance(self.steps, until) else [])]
+        for one in probes:
+            if not (as_running(one) or one).in_products:
+                obstacles.append(f"the probe {_name(one)} does not declare that it reads a run in products")
+        return obstacles
 
     def span_size(self, rows: int) -> int:
         """How many d-vectors one run draws."""

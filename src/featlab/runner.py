@@ -13,7 +13,7 @@ from featlab.experiment import Experiment
 from featlab.fields import InputError, whole_if_exact
 from featlab.labelled import Origin, Recorded, labelled
 from featlab.progress import progress_bar
-from featlab.trajectory import advance, begin, draw_block, end, prepare
+from featlab.trajectory import advance, begin, draw_block, end, numbered, prepare
 
 _BLOCK = 16  # runs that step together on a CPU: their weights stay in its cache
 _SEGMENTS = 20  # at least so many returns to Python, for the progress bar and an interrupt
@@ -26,12 +26,14 @@ def run(
     progress: bool | None = None,
     rows: int | None = None,
     block: int | None = None,
+    products: bool = False,
 ) -> xr.Dataset:
     """Train once for each seed and return what the probes read, as a Dataset.
 
     `seeds` is a number of seeds, counted from 0, or the seeds themselves. A result depends on the experiment and
     the seed alone: not on `block`, the number of runs that step together, nor on `rows`, the number of rows the
-    training set is padded to. Interrupted, it returns what was recorded so far.
+    training set is padded to. With `products` it trains in inner products, the same numbers at a fraction of the
+    cost, where the experiment allows it. Interrupted, it returns what was recorded so far.
     """
     seeds = _seeds(seeds)
     rows = experiment.data.n if rows is None else rows
@@ -39,19 +41,20 @@ def run(
         raise InputError(f"run(rows=) must be a whole number of at least n = {experiment.data.n}, got {rows!r}.")
     if block is not None and (not isinstance(block, int) or block < 1):
         raise InputError(f"run(block=) must be a whole number of at least 1, got {block!r}.")
+    if products and experiment.product_obstacles():
+        raise InputError(f"run(products=True) is not possible: {experiment.product_obstacles()[0]}.")
     origin = Origin(experiment)  # before training: what cannot be said must not cost a run
     # A GPU would otherwise multiply float32 matrices in ten-bit precision.
     with jax.enable_x64(experiment.precision == 64), jax.default_matmul_precision("highest"):
-        space = _numbers_traced(experiment.empty_space(rows))
-        traced = _numbers_traced(experiment)
         times, due = _schedule(experiment)
         blocks = _blocks(seeds, block)
         recorded: list[Recorded] = []
         interrupted = False
         with progress_bar("training", experiment.last_step * len(blocks), shown=progress) as tell:
             try:
+                traced, space = numbered([experiment] * len(blocks[0]), rows)
                 for i, members in enumerate(blocks):
-                    draws = draw_block(traced, space, jnp.asarray(members), rows)
+                    draws = draw_block(traced, space, jnp.asarray(members), rows, products=products)
                     recorded.append(Recorded(draws, len(experiment.probes)))
                     for step in _train(traced, recorded[-1], times, due):
                         tell(i * experiment.last_step + step)
@@ -94,11 +97,6 @@ def _schedule(experiment: Experiment) -> tuple[np.ndarray, np.ndarray]:
         else np.zeros((len(times), 0), bool)
     )
     return times, due
-
-
-def _numbers_traced(tree):
-    """The same with its real numbers as arrays: other values of them need no new compilation."""
-    return jax.tree.map(lambda leaf: jnp.asarray(leaf, float) if isinstance(leaf, float) else leaf, tree)
 
 
 def _seeds(seeds) -> np.ndarray:

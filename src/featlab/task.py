@@ -110,12 +110,54 @@ class Task(eqx.Module):
         """The network's output for each input."""
         return jax.vmap(self.network, in_axes=(None, 0))(params, batch.inputs)
 
+    def weights(self, params: Any) -> Array:
+        """The weight vectors that meet the input, in the coordinates of the space."""
+        assert isinstance(self.network, AbstractProductNetwork)
+        return self.network.weights(params)
+
+    def respond(self, params: Any, products: Float[Array, "input patch row"]) -> Array:
+        """Outputs for inputs given by their products with the weights."""
+        assert isinstance(self.network, AbstractProductNetwork)
+        return jax.vmap(self.network.respond, in_axes=(None, 0))(params, products)
+
+    def learnt(self, params: Any, *, shrinks: bool) -> tuple[Array, Array, Array]:
+        """What training added to the weights, and what it left of the start, if it `shrinks` it.
+
+        Its coefficients on the basis, the share of the start that is left, and the relative length of what
+        both leave unexplained.
+        """
+        assert isinstance(self.network, AbstractProductNetwork) and self.draw.dual is not None
+        weights, start = self.weights(params), self.network.weights(self.draw.start)
+        dual, vectors = self.draw.dual, basis(self.draw.truth, self.draw.training)
+
+        def outside(rows):
+            return rows - (rows @ dual) @ vectors
+
+        free = outside(start)
+        power = jnp.sum(free**2)
+        # Rounding leaves a little of a start that lies within the span; that little must not decide alpha.
+        measurable = power > 1e-9 * jnp.sum(start**2)
+        alpha = jnp.where(measurable, jnp.sum(free * outside(weights)) / jnp.where(measurable, power, 1), 1.0)
+        # Where training adds other vectors too, what it adds along the start is not the start shrinking.
+        alpha = alpha if shrinks and self.data.equivariant and not self.draw.holdouts else jnp.ones(())
+        learnt = weights - alpha * start
+        on_vectors = learnt @ dual
+        rest = jnp.linalg.norm(learnt - on_vectors @ vectors, axis=-1)
+        size = jnp.linalg.norm(weights, axis=-1)
+        return on_vectors, alpha, jnp.max(rest / jnp.where(size > 0, size, 1))
+
+    def noise_geometry(self) -> tuple[Array, Array]:
+        """The squared length of each noise vector, and its products with the signals' directions."""
+        noise = self.draw.training.noise
+        assert noise is not None
+        return jnp.sum(noise**2, axis=-1), noise @ self.draw.truth.directions.T
+
     def test_coins(self, count: int) -> Batch | None:
         """What can be drawn of the test inputs before the weights are known, where that is worth keeping."""
         vectors = vector_model(self.data)
         if vectors is None or not isinstance(self.network, AbstractProductNetwork):
             return None
-        shape = self.network.weights(self.start).shape
+        shape = self.network.weights(self.draw.start).shape
         return vectors.test_coins(self.draw.test_key, shape, count)
 
     def test_outputs(self, params: Any, count: int, coins: Batch | None = None) -> tuple[Array, Batch]:
@@ -129,9 +171,9 @@ class Task(eqx.Module):
             return self._plain_test_outputs(params, count)
         vectors = vector_model(self.data)
         assert vectors is not None and isinstance(self.network, AbstractProductNetwork)
-        weights = self.network.weights(params)
+        weights = self.weights(params)
         batch = vectors.test_products(coins, self.draw.truth, self.draw.space, weights)
-        return jax.vmap(self.network.respond, in_axes=(None, 0))(params, batch.inputs), batch
+        return self.respond(params, batch.inputs), batch
 
     def _plain_test_outputs(self, params, count):
         """The plain road: whole test vectors, a few at a time."""

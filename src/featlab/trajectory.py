@@ -1,11 +1,15 @@
 """The compiled core: a block of runs, drawn and then carried from one recording time to the next.
 
+The experiment of a block has its real numbers as arrays with the run as first axis, so that each run may have
+its own: a learning rate, a signal, a level. `numbered` makes it of one experiment for each run.
+
 All runs of a block step together. A run that reached its level or diverged is frozen, so that no run's result
 depends on the company it keeps, and a block whose runs are all frozen takes no more steps.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
@@ -16,8 +20,10 @@ from jaxtyping import Array, Bool, Int, PRNGKeyArray
 
 from featlab.algorithms import AbstractAlgorithm, Info, State
 from featlab.experiment import Experiment
+from featlab.fields import InputError
 from featlab.probes import AbstractRunning, Probe, View, until
 from featlab.probes.running import as_running, read
+from featlab.products import ProductDraw, ProductTask, in_products
 from featlab.space import AbstractSpace
 from featlab.task import Draw, Task, draw_run
 
@@ -45,24 +51,57 @@ class Carry(eqx.Module):
         return jnp.where(self.stopped_at == NEVER, diverged, self.stopped_at)
 
 
-def draw_block(experiment: Experiment, space: AbstractSpace, seeds: Array, rows: int) -> Draw:
-    """Draw a block of runs, one for each seed."""
-    return _draw_block(experiment.data, experiment.network, experiment.algorithm.holdouts, space, seeds, rows)
+def numbered(experiments: Sequence[Experiment], rows: int) -> tuple[Experiment, AbstractSpace]:
+    """The experiments of a block as one, and the spaces its runs start from."""
+    for other in experiments[1:]:
+        if not _alike(experiments[0], other):
+            raise InputError(
+                "Experiments that run together may differ in real numbers only (snr, learning_rate, ...), and "
+                f"these differ in more: {experiments[0]} and {other}."
+            )
+    return _stacked(experiments), _stacked([one.empty_space(rows) for one in experiments])
+
+
+def _alike(one, other) -> bool:
+    def fixed(tree):
+        return jax.tree.map(lambda leaf: None if isinstance(leaf, float) else leaf, tree)
+
+    return bool(eqx.tree_equal(fixed(one), fixed(other)))
+
+
+def _stacked(trees):
+    """One tree whose real numbers and arrays have the run as first axis."""
+
+    def stack(*leaves):
+        if isinstance(leaves[0], float):
+            return jnp.asarray(leaves, float)
+        return jnp.stack(leaves) if isinstance(leaves[0], jax.Array) else leaves[0]
+
+    return jax.tree.map(stack, *trees)
+
+
+def draw_block(
+    experiment: Experiment, space: AbstractSpace, seeds: Array, rows: int, *, products: bool = False
+) -> Draw:
+    """Draw a block of runs, one for each seed; with `products` as training in products needs them."""
+    holdouts = experiment.algorithm.holdouts
+    return _draw_block(experiment.data, experiment.network, holdouts, space, seeds, rows, products)
 
 
 @eqx.filter_jit
-def _draw_block(data, network, holdouts, space, seeds, rows):
-    def one(seed):
-        return draw_run(data, network, space, rows, holdouts, jax.random.key(seed))
+def _draw_block(data, network, holdouts, space, seeds, rows, products):
+    def one(data, network, space, seed):
+        draw = draw_run(data, network, space, rows, holdouts, jax.random.key(seed))
+        return in_products(draw, network) if products else draw
 
-    return eqx.filter_vmap(one)(seeds)
+    return eqx.filter_vmap(one)(data, network, space, seeds)
 
 
 @eqx.filter_jit
 def begin(experiment: Experiment, draws: Draw) -> Carry:
     """The block before its first step."""
 
-    def one(draw):
+    def one(experiment, draw):
         task = _task(experiment, draw)
         state = experiment.algorithm.init(jax.random.fold_in(draw.algorithm_key, 2**31 - 1), task)
         info = no_info(experiment.algorithm, draw.algorithm_key, state, task)
@@ -70,7 +109,7 @@ def begin(experiment: Experiment, draws: Draw) -> Carry:
         memories = tuple(probe.begin(view) for probe in running_probes(experiment))
         return state, info, memories, _reached(experiment, view)
 
-    state, info, memories, reached = eqx.filter_vmap(one)(draws)
+    state, info, memories, reached = eqx.filter_vmap(one)(experiment, draws)
     never = jnp.full(reached.shape, NEVER)
     return Carry(jnp.zeros((), int), state, info, memories, jnp.where(reached, 0, never), never)
 
@@ -79,11 +118,11 @@ def begin(experiment: Experiment, draws: Draw) -> Carry:
 def prepare(experiment: Experiment, draws: Draw) -> tuple[Any, ...]:
     """What each probe draws once for all its readings."""
 
-    def one(draw):
+    def one(experiment, draw):
         task = _task(experiment, draw)
         return tuple(p.prepared(task) if isinstance(p, Probe) else None for p in experiment.probes)
 
-    return eqx.filter_vmap(one)(draws)
+    return eqx.filter_vmap(one)(experiment, draws)
 
 
 @eqx.filter_jit
@@ -113,10 +152,10 @@ def advance(experiment: Experiment, draws: Draw, prepared, carry: Carry, times: 
 def end(experiment: Experiment, draws: Draw, carry: Carry) -> Carry:
     """The block after its last step: a run whose last step left the finite numbers is told apart here."""
 
-    def finite(draw, state):
+    def finite(experiment, draw, state):
         return jnp.isfinite(_task(experiment, draw).value(state.params, draw.training, draw.algorithm_key))
 
-    lost = carry.live & ~jax.vmap(finite)(draws, carry.state)
+    lost = carry.live & ~eqx.filter_vmap(finite)(experiment, draws, carry.state)
     return eqx.tree_at(lambda c: c.diverged_at, carry, jnp.where(lost, carry.step, carry.diverged_at))
 
 
@@ -132,7 +171,8 @@ def running_probes(experiment: Experiment) -> tuple[AbstractRunning, ...]:
 
 
 def _task(experiment: Experiment, draw: Draw) -> Task:
-    return Task(experiment.data, experiment.network, experiment.bound_objective, draw)
+    kind = ProductTask if isinstance(draw, ProductDraw) else Task
+    return kind(experiment.data, experiment.network, experiment.bound_objective, draw)
 
 
 def _view(experiment, draw, params, step, info, prepared=None) -> View:
@@ -142,7 +182,7 @@ def _view(experiment, draw, params, step, info, prepared=None) -> View:
 def _step(experiment: Experiment, draws: Draw, carry: Carry) -> Carry:
     running = running_probes(experiment)
 
-    def one(draw, state, info, memories):
+    def one(experiment, draw, state, info, memories):
         # The clock is shared by the block, so that a branch on it stays a branch under vmap.
         state = eqx.tree_at(lambda s: s.step, state, carry.step)
         key = jax.random.fold_in(draw.algorithm_key, carry.step)
@@ -153,7 +193,9 @@ def _step(experiment: Experiment, draws: Draw, carry: Carry) -> Carry:
         finite = _all_finite(new_state.params) & jnp.isfinite(new_info.value)
         return new_state, new_info, memories, finite, _reached(experiment, after)
 
-    state, info, memories, finite, reached = jax.vmap(one)(draws, carry.state, carry.info, carry.memories)
+    state, info, memories, finite, reached = eqx.filter_vmap(one)(
+        experiment, draws, carry.state, carry.info, carry.memories
+    )
     live = carry.live
     # A run that diverges keeps its last finite parameters.
     moves = live & finite
@@ -172,11 +214,13 @@ def _read(experiment: Experiment, probe: Probe | AbstractRunning, draws: Draw, p
     running = as_running(probe)
     place = running_probes(experiment).index(running) if running is not None else None
 
-    def one(draw, prepared, state, info, memories, step):
+    def one(experiment, draw, prepared, state, info, memories, step):
         view = _view(experiment, draw, state.params, step, info, prepared)
         return read(probe, None if place is None else memories[place], view)
 
-    return jax.vmap(one)(draws, prepared, carry.state, carry.info, carry.memories, carry.steps_taken)
+    return eqx.filter_vmap(one)(
+        experiment, draws, prepared, carry.state, carry.info, carry.memories, carry.steps_taken
+    )
 
 
 def _read_if(due, read, *seen):

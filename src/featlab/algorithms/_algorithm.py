@@ -32,10 +32,13 @@ class AbstractAlgorithm(Part):
     """How parameters change. Anything that steps is an algorithm; one step may be all there is.
 
     It is `equivariant` when it commutes with rotations of the input space and draws no d-vectors of its own;
-    only then may a run use `Span`. `holdouts` is how many independent sets it uses beside the training set.
+    only then may a run use `Span`. It `combines` when all it ever adds to the parameters are combinations of
+    gradients of the whole training set; only then may a run train in products. `holdouts` is how many
+    independent sets it uses beside the training set.
     """
 
     equivariant: ClassVar[bool] = False
+    combines: ClassVar[bool] = False
     holdouts: ClassVar[int] = 0
 
     @abc.abstractmethod

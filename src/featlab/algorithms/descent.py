@@ -50,6 +50,10 @@ class GradientDescent(AbstractDescent):
         return (cls(0.1), cls(0.1, momentum=0.9), cls(0.1, weight_decay=0.01), cls(0.05, 0.5, 0.1))
 
     @property
+    def combines(self):
+        return self.weight_decay is None
+
+    @property
     def is_plain(self) -> bool:
         """Neither momentum nor weight decay."""
         return self.momentum is None and self.weight_decay is None

@@ -6,6 +6,7 @@ together, and training, holdout and test draws, padding and the dimension-free s
 """
 
 import abc
+from collections.abc import Sequence
 from typing import Any, ClassVar
 
 import equinox as eqx
@@ -124,8 +125,11 @@ class AbstractVectorModel(AbstractDataModel):
         coins: Any,
         signals: Float[Array, "signal column"],
         noise: Float[Array, "vector column"],
-    ) -> Float[Array, "patch column"]:
-        """One input, linear in the signals and the noise."""
+    ) -> Sequence[Float[Array, " column"]]:
+        """The patches of one input, linear in the signals and the noise, by elementwise operations alone.
+
+        So it may also be handed many inputs at once, with the sample as the last axis of everything.
+        """
 
     def vectors(self, rows):
         return self.signal_count + rows * self.noise_count
@@ -174,7 +178,11 @@ class AbstractVectorModel(AbstractDataModel):
 
     def composed(self, batch: Batch, signals, noise):
         """The batch's inputs, built anew from other vectors (or products) with the same coins."""
-        return jax.vmap(self.compose, in_axes=(0, 0, None, 0))(batch.clean_labels, batch.coins, signals, noise)
+
+        def one(clean_label, coins, noise):
+            return jnp.stack(self.compose(clean_label, coins, signals, noise))
+
+        return jax.vmap(one)(batch.clean_labels, batch.coins, noise)
 
     def _off(self, truth):
         return truth.directions if self.noise_off() else None

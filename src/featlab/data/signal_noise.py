@@ -21,6 +21,7 @@ class AbstractSignalNoise(AbstractVectorModel):
     label_flip: eqx.AbstractVar[float]
     test_flip: eqx.AbstractVar[float]
     orthogonal: eqx.AbstractVar[bool]
+    random_slot: eqx.AbstractVar[bool]
 
     def __check_init__(self):
         name = type(self).__name__
@@ -49,6 +50,12 @@ class AbstractSignalNoise(AbstractVectorModel):
     def flip(self, training: bool) -> float:
         """How often a label is flipped."""
         return self.label_flip if training else self.test_flip
+
+    def in_slots(self, swapped, signal, noise):
+        """The two patches, the signal's first unless slots are random and a coin says otherwise."""
+        if not self.random_slot:
+            return signal, noise
+        return jnp.where(swapped, noise, signal), jnp.where(swapped, signal, noise)
 
     def rate(self, space):
         return self.signal_length(space) ** 2
@@ -97,5 +104,4 @@ class SignalNoise(AbstractSignalNoise):
         return jnp.where(flipped, -clean, clean), clean, swapped
 
     def compose(self, clean_label, coins, signals, noise):
-        patches = jnp.stack([clean_label * signals[0], noise[0]])
-        return jnp.where(coins, patches[::-1], patches)
+        return self.in_slots(coins, clean_label * signals[0], noise[0])

@@ -58,5 +58,4 @@ class XorSignalNoise(AbstractSignalNoise):
     def compose(self, clean_label, coins, signals, noise):
         swapped, sign = coins
         signal = sign * jnp.where(clean_label > 0, signals[0], signals[1])
-        patches = jnp.stack([signal, noise[0]])
-        return jnp.where(swapped, patches[::-1], patches)
+        return self.in_slots(swapped, signal, noise[0])

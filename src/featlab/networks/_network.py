@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import abc
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, ClassVar
 
 import equinox as eqx
@@ -56,9 +56,22 @@ class AbstractProductNetwork(AbstractNetwork):
     def weights(self, params: Any) -> Float[Array, "row column"]:
         """The weight vectors that meet the input, one a row."""
 
+    def without_weights(self, params: Any) -> Any:
+        """All parameters but the weight vectors; a network that says which can be trained in products."""
+        raise NotImplementedError(f"{type(self).__name__} does not say what it has beside its weights.")
+
     @abc.abstractmethod
-    def respond(self, params: Any, products: Float[Array, "patch row"]) -> Array:
-        """The output, given the inner products of one input's patches with the weights."""
+    def respond(self, params: Any, products: Sequence[Array] | Array) -> Array:
+        """The output, given the inner products of each of one input's patches with the weights.
+
+        `params` may lack its weights. Where products have one more axis, at the end, it is the sample, and so
+        has the output: sums over filters then run over whole rows of samples, several times faster.
+        """
+
+    @property
+    def separable(self) -> bool:
+        """Whether it says what it has beside its weight vectors."""
+        return type(self).without_weights is not AbstractProductNetwork.without_weights
 
     def __call__(self, params, inputs):
         return self.respond(params, inputs @ self.weights(params).T)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import ClassVar
 
@@ -87,19 +88,26 @@ class TwoLayerCNN(AbstractProductNetwork):
     def weights(self, params):
         return params.filters.reshape(2 * self.width, -1)
 
+    def without_weights(self, params):
+        return eqx.tree_at(lambda p: p.filters, params, None)
+
     def respond(self, params, products):
         head = self._signs() if params.head is None else params.head
-        return jnp.sum(head * self._features(params, products)) * self.output_scale
+        return jnp.einsum("jr,jr...->...", head, self._features(params, products)) * self.output_scale
 
     def features(self, params, inputs):
         return self._features(params, inputs @ self.weights(params).T)
 
     def _features(self, params, products):
-        pre_activations = products.reshape(-1, 2, self.width)
-        if params.bias is not None:
-            pre_activations = pre_activations + params.bias[None]
-        over_patches = jnp.mean if self.average_patches else jnp.sum
-        return over_patches(self.activation(pre_activations), axis=0)
+        def one(patch):
+            pre_activations = patch.reshape(2, self.width, *patch.shape[1:])
+            if params.bias is not None:
+                samples = [1] * (patch.ndim - 1)
+                pre_activations = pre_activations + params.bias.reshape(2, self.width, *samples)
+            return self.activation(pre_activations)
+
+        total = functools.reduce(jnp.add, map(one, products))
+        return total / len(products) if self.average_patches else total
 
     def _signs(self):
         return jnp.broadcast_to(jnp.array(self.classes, float)[:, None], (2, self.width))

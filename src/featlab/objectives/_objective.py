@@ -51,10 +51,14 @@ class Supervised(AbstractObjective):
     def __call__(self, params, batch, key):
         assert self.network is not None, "bind() the objective to a network first"
         outputs = jax.vmap(self.network, in_axes=(None, 0))(params, batch.inputs)
+        return self.mean_loss(outputs, batch), outputs
+
+    def mean_loss(self, outputs: Array, batch: Batch) -> Float[Array, ""]:
+        """The mean loss of outputs that were computed already."""
         _one_for_each_label(self.network, outputs, batch.labels)
         losses = self.loss(outputs, batch.labels)
         _one_for_each_label(self.loss, losses, batch.labels)
-        return batch.mean(losses), outputs
+        return batch.mean(losses)
 
 
 def as_objective(objective: AbstractObjective | Callable, network: AbstractNetwork) -> "AbstractObjective":

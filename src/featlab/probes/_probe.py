@@ -16,7 +16,6 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 import equinox as eqx
-import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
@@ -46,11 +45,12 @@ class View(eqx.Module):
     @property
     def weights(self) -> Float[Array, "row column"]:
         """The weight vectors that meet the input."""
-        return self._network().weights(self.params)
+        self._network()
+        return self.task.weights(self.params)
 
     @property
     def start_weights(self) -> Float[Array, "row column"]:
-        return self._network().weights(self.task.start)
+        return self._network().weights(self.task.draw.start)
 
     @property
     def vectors(self) -> AbstractVectorModel:
@@ -81,7 +81,7 @@ class View(eqx.Module):
 
     def respond(self, products: Float[Array, "input patch row"]) -> Array:
         """The network's outputs for inputs given by their products with the weights."""
-        return jax.vmap(self._network().respond, in_axes=(None, 0))(self.params, products)
+        return self.task.respond(self.params, products)
 
     def _network(self) -> AbstractProductNetwork:
         if isinstance(self.task.network, AbstractProductNetwork):
@@ -119,6 +119,7 @@ class Probe(eqx.Module):
     function: Callable[..., Any] = eqx.field(static=True)
     variables: tuple[tuple[str, Variable | None], ...] = eqx.field(static=True)
     equivariant: bool = eqx.field(static=True, default=False)
+    in_products: bool = eqx.field(static=True, default=False)
     options: tuple[tuple[str, Any], ...] = eqx.field(static=True, default=())
     clock: Any = eqx.field(static=True, default=None)  # None: the experiment's
     prepare: Callable[..., Any] | None = eqx.field(static=True, default=None)
@@ -165,14 +166,19 @@ class Probe(eqx.Module):
 
 
 def probe(
-    *, equivariant: bool = False, prepare: Callable[..., Any] | None = None, **variables: Variable
+    *,
+    equivariant: bool = False,
+    in_products: bool = False,
+    prepare: Callable[..., Any] | None = None,
+    **variables: Variable,
 ) -> Callable[[Callable], Probe]:
     """Make a function of a view a probe that returns these variables.
 
-    `equivariant` promises that rotating all vectors leaves its results as they are. `prepare(task, **options)`
+    `equivariant` promises that rotating all vectors leaves its results as they are, `in_products` that it asks
+    for nothing but the task's own functions, which also exist for a run in products. `prepare(task, **options)`
     draws once what every reading uses, and `view.prepared` holds it (or None, where nobody drew it).
     """
-    return lambda function: Probe(function, tuple(variables.items()), equivariant, prepare=prepare)
+    return lambda function: Probe(function, tuple(variables.items()), equivariant, in_products, prepare=prepare)
 
 
 def as_probe(candidate: Probe | Callable) -> Probe:

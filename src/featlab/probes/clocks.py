@@ -74,6 +74,10 @@ class AbstractLevel(Part):
     def equivariant(self) -> bool:
         return self.probe.equivariant
 
+    @property
+    def in_products(self) -> bool:
+        return self.probe.in_products
+
 
 class below(AbstractLevel):
     """A condition: a probe's (first) number is at or below a level."""

@@ -14,7 +14,6 @@ from __future__ import annotations
 import jax.numpy as jnp
 
 from featlab.probes._probe import Variable, View, probe
-from featlab.task import basis
 
 GAMMA = Variable("class filter signal", r"\gamma_{j,r}", "signal learnt")
 RHO = Variable("class filter sample vector", r"\rho_{j,r,i}", "noise memorised")
@@ -23,6 +22,7 @@ ALPHA = Variable("", r"\alpha", "what is left of the start")
 
 @probe(
     equivariant=True,
+    in_products=True,
     gamma=GAMMA,
     rho=RHO,
     alpha=ALPHA,
@@ -33,32 +33,10 @@ def coefficients(view: View):
 
     For an algorithm that leaves the span (sign descent, Adam) they are the projection, and the residual says so.
     """
-    weights, start, dual = view.weights, view.start_weights, view.task.draw.dual
-    model = view.vectors
-    assert dual is not None
-    vectors = basis(view.task.draw.truth, view.training)
-
-    def outside(rows):
-        return rows - (rows @ dual) @ vectors
-
-    free = outside(start)
-    power = jnp.sum(free**2)
-    # Rounding leaves a little of a start that lies within the span; that little must not decide alpha.
-    measurable = power > 1e-9 * jnp.sum(start**2)
-    alpha = jnp.where(measurable, jnp.sum(free * outside(weights)) / jnp.where(measurable, power, 1), 1.0)
-    # Where training adds other vectors too, what it adds along the start is not the start shrinking.
-    fixed_set = view.task.data.equivariant and not view.algorithm.holdouts
-    alpha = alpha if view.algorithm.equivariant and fixed_set else jnp.ones(())
-    learnt = weights - alpha * start
-    on_vectors = learnt @ dual
-    rest = jnp.linalg.norm(learnt - on_vectors @ vectors, axis=-1)
-    size = jnp.linalg.norm(weights, axis=-1)
-    count = model.signal_count
-    return {
-        **order_parameters(view, on_vectors[:, :count], on_vectors[:, count:]),
-        "alpha": alpha,
-        "residual": jnp.max(rest / jnp.where(size > 0, size, 1)),
-    }
+    count = view.vectors.signal_count
+    on_vectors, alpha, residual = view.task.learnt(view.params, shrinks=view.algorithm.equivariant)
+    named = order_parameters(view, on_vectors[:, :count], on_vectors[:, count:])
+    return {**named, "alpha": alpha, "residual": residual}
 
 
 def order_parameters(view: View, on_directions, on_noise):
@@ -66,10 +44,9 @@ def order_parameters(view: View, on_directions, on_noise):
     model, truth = view.vectors, view.task.draw.truth
     # The coefficient on mu is the one on its direction over |mu|, and gamma that times |mu|^2. Without a signal
     # there is nothing to have learnt, and gamma is what the weights gained along its direction all the same.
-    learnt = on_noise.reshape(len(on_noise), -1) @ basis(truth, view.training)[len(truth.norms) :]
-    along = on_directions + learnt @ truth.directions.T
+    noise_power, on_axes = view.task.noise_geometry()
+    along = on_directions + on_noise.reshape(len(on_noise), -1) @ on_axes.reshape(-1, len(truth.norms))
     gamma = jnp.where(truth.norms[None] > 0, on_directions * truth.norms[None], along)
-    noise_power = jnp.sum(view.noise**2, axis=-1)
     rho = on_noise.reshape(-1, *noise_power.shape) * noise_power[None]
     shape = (len(view.class_signs), -1)
     gamma, rho = gamma.reshape(*shape, model.signal_count), rho.reshape(*shape, *noise_power.shape)
@@ -102,6 +79,7 @@ def products(view: View):
 
 @probe(
     equivariant=True,
+    in_products=True,
     gamma_least=Variable("", r"\min \gamma", "smallest signal coefficient"),
     gamma_most=Variable("", r"\max \gamma", "largest signal coefficient"),
     rho_own_least=Variable("", r"\min \overline{\rho}", "smallest coefficient on noise of the filter's own class"),

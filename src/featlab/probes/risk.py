@@ -17,19 +17,21 @@ def _test_coins(task, *, count: int = TEST_INPUTS):
     return task.test_coins(count) if small else None
 
 
-@probe(equivariant=True, train_loss=Variable("", "L_S", "training loss"))
+@probe(equivariant=True, in_products=True, train_loss=Variable("", "L_S", "training loss"))
 def train_loss(view: View):
     """The objective's value on the training set."""
     return view.task.value(view.params, view.training)
 
 
-@probe(equivariant=True, train_error=Variable("", r"L_S^{0-1}", "training error, observed labels"))
+@probe(
+    equivariant=True, in_products=True, train_error=Variable("", r"L_S^{0-1}", "training error, observed labels")
+)
 def train_error(view: View):
     """The fraction of training inputs with $\\tilde y_i f(x_i) \\leq 0$."""
     return view.training.mean(_wrong(_margins(view)))
 
 
-@probe(equivariant=True, margin=Variable("sample", r"\tilde y_i f(x_i)", "margin"))
+@probe(equivariant=True, in_products=True, margin=Variable("sample", r"\tilde y_i f(x_i)", "margin"))
 def margins(view: View):
     """Each training input's margin, with the label the loss sees."""
     return _margins(view)
@@ -37,6 +39,7 @@ def margins(view: View):
 
 @probe(
     equivariant=True,
+    in_products=True,
     prepare=_test_coins,
     test_loss=Variable("", "L_D", "test loss"),
     test_loss_se=Variable("", r"\mathrm{se}(L_D)", "Monte Carlo standard error of the test loss"),
@@ -50,6 +53,7 @@ def test_loss(view: View, *, count: int = TEST_INPUTS):
 
 @probe(
     equivariant=True,
+    in_products=True,
     prepare=_test_coins,
     test_error=Variable("", r"L_D^{0-1}", "test error, observed labels"),
     test_error_se=Variable("", r"\mathrm{se}(L_D^{0-1})", "Monte Carlo standard error of the test error"),
@@ -65,6 +69,7 @@ def test_error(view: View, *, count: int = TEST_INPUTS):
 
 @probe(
     equivariant=True,
+    in_products=True,
     fit_clean=Variable(
         "", r"P(\tilde y_i f_i > 0 \mid \tilde y_i = y_i)", "fraction of clean samples fitted; NaN without any"
     ),

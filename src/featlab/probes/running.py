@@ -19,6 +19,7 @@ class AbstractRunning(Part):
     """Something that is carried along a run: begun at the start, updated at every step, read when asked."""
 
     equivariant: ClassVar[bool] = False
+    in_products: ClassVar[bool] = False
 
     @property
     @abc.abstractmethod
@@ -51,6 +52,10 @@ class Extremes(AbstractRunning):
     @property
     def equivariant(self):
         return self.probe.equivariant
+
+    @property
+    def in_products(self):
+        return self.probe.in_products
 
     @property
     def clock(self):
@@ -94,6 +99,10 @@ class FirstTime(AbstractRunning):
     @property
     def equivariant(self):
         return self.probe.equivariant and bool(getattr(self.moment.condition, "equivariant", False))
+
+    @property
+    def in_products(self):
+        return self.probe.in_products and bool(getattr(self.moment.condition, "in_products", False))
 
     @property
     def clock(self):

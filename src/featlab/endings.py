@@ -1,0 +1,84 @@
+"""Many runs at once, each with its own numbers and its own seed, read where they end."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from featlab.experiment import Experiment
+from featlab.fields import InputError
+from featlab.probes import until
+from featlab.trajectory import NEVER, advance, begin, draw_block, end, numbered, prepare
+
+_IN_CACHE = 400_000  # products a block holds at a time, so that they stay in a core's cache
+
+
+def endings(
+    experiments: Sequence[Experiment],
+    seeds: Sequence[int],
+    *,
+    rows: int | None = None,
+    tell: Callable[[int], None] | None = None,
+) -> dict[str, np.ndarray]:
+    """What the probes read at the end of each run, one run for each experiment and its seed.
+
+    The experiments may differ in real numbers only; they train in inner products where they can. Every variable
+    has the run as first axis. Beside the probes' there are `steps_taken` and `trained`. `tell` is told how many
+    runs are done.
+    """
+    if len(experiments) != len(seeds) or not experiments:
+        raise InputError(f"endings needs one seed for each experiment, got {len(experiments)} and {len(seeds)}.")
+    first = experiments[0]
+    rows = first.data.n if rows is None else rows
+    size = _block_size(first, rows, len(seeds))
+    count = -(-len(seeds) // size)
+    # The last block is filled up, so that one compiled program serves all.
+    places = np.minimum(np.arange(count * size), len(seeds) - 1).reshape(count, size)
+    done = 0
+
+    def one(place):
+        nonlocal done
+        # Thread-local, so set where the block runs.
+        with jax.enable_x64(first.precision == 64), jax.default_matmul_precision("highest"):
+            experiment, space = numbered([experiments[i] for i in place], rows)
+            block_seeds = jnp.asarray([seeds[i] for i in place], jnp.uint32)
+            read = jax.device_get(_finish(experiment, space, block_seeds, rows, not first.product_obstacles()))
+        done += size
+        if tell is not None:
+            tell(min(done, len(seeds)))
+        return read
+
+    blocks = [one(places[0])]  # alone: the others then find the program compiled
+    workers = 1 if jax.default_backend() != "cpu" else min(os.cpu_count() or 1, 8)
+    if count > 1:
+        with ThreadPoolExecutor(workers) as pool:
+            blocks += list(pool.map(one, places[1:]))
+    return {name: np.concatenate([block[name] for block in blocks])[: len(seeds)] for name in blocks[0]}
+
+
+@eqx.filter_jit
+def _finish(experiment, space, seeds, rows, products):
+    draws = draw_block(experiment, space, seeds, rows, products=products)
+    prepared, carry = prepare(experiment, draws), begin(experiment, draws)
+    times, due = jnp.array([experiment.last_step]), jnp.ones((1, len(experiment.probes)), bool)
+    carry, readings = advance(experiment, draws, prepared, carry, times, due)
+    carry = end(experiment, draws, carry)
+    read = {name: value[0] for reading in readings for name, value in reading.items()}
+    fine = carry.diverged_at == NEVER
+    if isinstance(experiment.steps, until):
+        fine = fine & (carry.stopped_at != NEVER)
+    return {**read, "steps_taken": carry.steps_taken, "trained": fine}
+
+
+def _block_size(experiment: Experiment, rows: int, runs: int) -> int:
+    if jax.default_backend() != "cpu":
+        return runs
+    held = 2 * rows * max(experiment.network.vectors(), 1)  # two patches
+    size = int(np.clip(_IN_CACHE // held, 1, 16))
+    return -(-runs // -(-runs // size))

@@ -25,6 +25,7 @@ class Defect(NamedTuple):
 
 
 REFERENCE = "test_reference.py::test_run_equals_a_plain_numpy_implementation"
+PRODUCTS = "test_products.py::test_training_in_products_gives_the_same_numbers"
 DEFECTS = [
     Defect(
         "descent goes uphill",
@@ -112,8 +113,8 @@ DEFECTS = [
     ),
     Defect(
         "the start is not shrunk in the decomposition",
-        "probes/coefficients.py",
-        "alpha = alpha if view.algorithm.equivariant and fixed_set else jnp.ones(())",
+        "task.py",
+        "alpha = alpha if shrinks and self.data.equivariant and not self.draw.holdouts else jnp.ones(())",
         "alpha = jnp.ones(())",
         "test_reference.py::test_the_decomposition_is_exact_and_both_roads_to_it_agree[weight decay]",
     ),
@@ -151,6 +152,48 @@ DEFECTS = [
         "jnp.where(live & ~finite, now, carry.diverged_at)",
         "carry.diverged_at",
         "test_run.py::test_divergence_is_reported_and_nothing_is_nan",
+    ),
+    Defect(
+        "noise vectors are taken for orthogonal in products",
+        "products.py",
+        "(noise @ noise.T, noise @ directions.T)",
+        "(jnp.diag(jnp.sum(noise**2, axis=1)), noise @ directions.T)",
+        f"{PRODUCTS}[two noise vectors; uniform start]",
+    ),
+    Defect(
+        "what is learnt of the noise does not move the products with the signals",
+        "products.py",
+        "signals = signals + learnt.noise @ with_signals",
+        "signals = signals + 0 * learnt.noise @ with_signals",
+        f"{PRODUCTS}[exclusive or, oblique; cubed]",
+    ),
+    Defect(
+        "the start is forgotten in products with the noise",
+        "products.py",
+        "(directions @ directions.T), start.noise",
+        "(directions @ directions.T), 0 * start.noise",
+        f"{PRODUCTS}[no dimension, exclusive or; leaky, squared loss]",
+    ),
+    Defect(
+        "oblique signals are taken for orthogonal in products",
+        "products.py",
+        "learnt.signals @ (directions @ directions.T)",
+        "learnt.signals",
+        f"{PRODUCTS}[no dimension, exclusive or; leaky, squared loss]",
+    ),
+    Defect(
+        "all runs of a block have the numbers of the first",
+        "trajectory.py",
+        "return jnp.asarray(leaves, float)",
+        "return jnp.full(len(leaves), leaves[0], float)",
+        "test_products.py::test_endings_are_where_each_run_ends_alone[None]",
+    ),
+    Defect(
+        "paced descent forgets how large the outputs are",
+        "algorithms/paced.py",
+        "self.pace * largest / jnp.where(fastest > 0, fastest, 1)",
+        "self.pace / jnp.where(fastest > 0, fastest, 1)",
+        "test_products.py::test_no_output_outruns_the_pace",
     ),
 ]
 

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 
 import equinox as eqx
 import jax
@@ -16,7 +14,7 @@ from featlab.fields import InputError
 from featlab.probes import until
 from featlab.trajectory import NEVER, advance, begin, draw_block, end, numbered, prepare
 
-_IN_CACHE = 400_000  # products a block holds at a time, so that they stay in a core's cache
+_IN_CACHE = 32_768  # products that a block of runs holds: beyond, runs are faster one after the other
 
 
 def endings(
@@ -34,31 +32,32 @@ def endings(
     """
     if len(experiments) != len(seeds) or not experiments:
         raise InputError(f"endings needs one seed for each experiment, got {len(experiments)} and {len(seeds)}.")
+    if not all(isinstance(s, int | np.integer) and 0 <= s < 2**31 for s in seeds):
+        raise InputError(f"Seeds must be whole numbers from 0 to 2^31 - 1, got {list(seeds)!r}.")
     first = experiments[0]
     rows = first.data.n if rows is None else rows
     size = _block_size(first, rows, len(seeds))
     count = -(-len(seeds) // size)
     # The last block is filled up, so that one compiled program serves all.
     places = np.minimum(np.arange(count * size), len(seeds) - 1).reshape(count, size)
+    numbered([experiments[i] for i in places[:, 0]], rows)  # refuses blocks that have no place beside the first
     done = 0
 
     def one(place):
         nonlocal done
         # Thread-local, so set where the block runs.
         with jax.enable_x64(first.precision == 64), jax.default_matmul_precision("highest"):
-            experiment, space = numbered([experiments[i] for i in place], rows)
+            members = [experiments[i] for i in place]
+            experiment, space = numbered(members, rows)
+            products = not any(member.product_obstacles() for member in members)
             block_seeds = jnp.asarray([seeds[i] for i in place], jnp.uint32)
-            read = jax.device_get(_finish(experiment, space, block_seeds, rows, not first.product_obstacles()))
+            read = jax.device_get(_finish(experiment, space, block_seeds, rows, products))
         done += size
         if tell is not None:
             tell(min(done, len(seeds)))
         return read
 
-    blocks = [one(places[0])]  # alone: the others then find the program compiled
-    workers = 1 if jax.default_backend() != "cpu" else min(os.cpu_count() or 1, 8)
-    if count > 1:
-        with ThreadPoolExecutor(workers) as pool:
-            blocks += list(pool.map(one, places[1:]))
+    blocks = [one(place) for place in places]
     return {name: np.concatenate([block[name] for block in blocks])[: len(seeds)] for name in blocks[0]}
 
 

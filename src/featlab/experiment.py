@@ -116,6 +116,8 @@ class Experiment(Part):
             obstacles.append(f"d = {d:g} is less than the {needed} vectors that are drawn")
         if not isinstance(self.data, AbstractVectorModel):
             obstacles.append(f"{_name(self.data)} is not linear in signals and noise, seen all at once")
+        elif type(self.data).batch is not AbstractDataModel.batch:
+            obstacles.append(f"{_name(self.data)} has batches of its own")
         if not (isinstance(self.network, AbstractProductNetwork) and self.network.separable):
             obstacles.append(f"{_name(self.network)} does not say what it has beside its weights")
         if not isinstance(self.bound_objective, Supervised):
@@ -126,6 +128,9 @@ class Experiment(Part):
         for one in probes:
             if not (as_running(one) or one).in_products:
                 obstacles.append(f"the probe {_name(one)} does not declare that it reads a run in products")
+        if not obstacles and isinstance(self.data, AbstractVectorModel) and math.isinf(d):
+            if self.data.noise_length(Span.create(d, 0)) != 1:
+                obstacles.append(f"the noise of {_name(self.data)} has another length than one at d = inf")
         return obstacles
 
     def span_size(self, rows: int) -> int:

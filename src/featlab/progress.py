@@ -11,12 +11,14 @@ _PATIENCE = 2.0  # seconds before a bar appears
 
 
 @contextmanager
-def progress_bar(title: str, total: int, *, shown: bool | None = None) -> Iterator[Callable[[int], None]]:
+def progress_bar(
+    title: str, total: int, *, shown: bool | None = None, unit: str = "steps"
+) -> Iterator[Callable[[int], None]]:
     """Yields a function that is told how much of the total has been done.
 
     `shown` None means: only where stderr is a terminal. Without rich there is no bar.
     """
-    bar = _bar() if (sys.stderr.isatty() if shown is None else shown) else None
+    bar = _bar(unit) if (sys.stderr.isatty() if shown is None else shown) else None
     if bar is None:
         yield lambda done: None
         return
@@ -32,11 +34,11 @@ def progress_bar(title: str, total: int, *, shown: bool | None = None) -> Iterat
         bar.stop()
 
 
-def _bar():
+def _bar(unit: str):
     try:
         from rich.console import Console
         from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
     except ImportError:
         return None
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TextColumn("steps"))
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TextColumn(unit))
     return Progress(*columns, TimeRemainingColumn(), console=Console(stderr=True), transient=True)

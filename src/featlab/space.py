@@ -354,7 +354,8 @@ def _uniform_gram(key, count, dimension):
         return gram + rows @ rows.T
 
     def exact():
-        chunks = jnp.ceil(dimension / _CHUNK).astype(int)
+        # Under vmap this runs beside the limit, whatever the dimension.
+        chunks = jnp.ceil(jnp.minimum(dimension, _CHI_IS_NORMAL) / _CHUNK).astype(int)
         return jax.lax.fori_loop(0, chunks, add, jnp.zeros((count, count)))
 
     def limit():

@@ -166,9 +166,31 @@ class Task(eqx.Module):
         Where the network sees inputs only through inner products, only those are drawn; `coins`, if given, are
         what `test_coins` returned.
         """
+        if coins is None and count > _TEST_PRODUCTS:
+            coins = jax.eval_shape(lambda: self.test_coins(1))
+            return self._plain_test_outputs(params, count) if coins is None else self._many_outputs(params, count)
         coins = self.test_coins(count) if coins is None else coins
         if coins is None:
             return self._plain_test_outputs(params, count)
+        return self._product_test_outputs(params, coins)
+
+    def _many_outputs(self, params, count):
+        """Product by product too many to hold: a few at a time, each part with a key of its own."""
+        parts = -(-count // _TEST_PRODUCTS)
+
+        def part(i):
+            draw = eqx.tree_at(lambda d: d.test_key, self.draw, jax.random.fold_in(self.draw.test_key, i))
+            task = eqx.tree_at(lambda t: t.draw, self, draw)
+            coins = task.test_coins(_TEST_PRODUCTS)
+            assert coins is not None
+            values, batch = task._product_test_outputs(params, coins)
+            return values, batch.labels, batch.clean_labels
+
+        read = jax.lax.map(part, jnp.arange(parts))
+        values, labels, clean = (leaf.reshape(-1)[:count] for leaf in read)
+        return values, Batch(values, labels, clean, jnp.ones(count, bool))
+
+    def _product_test_outputs(self, params, coins):
         vectors = vector_model(self.data)
         assert vectors is not None and isinstance(self.network, AbstractProductNetwork)
         weights = self.weights(params)
@@ -193,6 +215,7 @@ class Task(eqx.Module):
         return values, Batch(values, labels, clean, jnp.ones(count, bool))
 
 
+_TEST_PRODUCTS = 20_000  # test inputs held at a time, given by their products
 _TEST_NUMBERS = 1_000_000  # held at a time on the plain road
 
 

@@ -9,6 +9,7 @@ depends on the company it keeps, and a block whose runs are all frozen takes no 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from functools import partial
 from typing import Any
@@ -56,15 +57,18 @@ def numbered(experiments: Sequence[Experiment], rows: int) -> tuple[Experiment, 
     for other in experiments[1:]:
         if not _alike(experiments[0], other):
             raise InputError(
-                "Experiments that run together may differ in real numbers only (snr, learning_rate, ...), and "
-                f"these differ in more: {experiments[0]} and {other}."
+                "Experiments that run together may differ in finite real numbers only (snr, learning_rate, ...), "
+                f"and these differ in more: {experiments[0]} and {other}."
             )
-    return _stacked(experiments), _stacked([one.empty_space(rows) for one in experiments])
+    spaces = [one.empty_space(rows) for one in experiments]
+    if len({jax.tree.structure(space) for space in spaces}) > 1:
+        raise InputError("Experiments that run together must all fit into a Span, or have one d in Ambient.")
+    return _stacked(experiments), _stacked(spaces)
 
 
 def _alike(one, other) -> bool:
     def fixed(tree):
-        return jax.tree.map(lambda leaf: None if isinstance(leaf, float) else leaf, tree)
+        return jax.tree.map(lambda leaf: math.isinf(leaf) if isinstance(leaf, float) else leaf, tree)
 
     return bool(eqx.tree_equal(fixed(one), fixed(other)))
 

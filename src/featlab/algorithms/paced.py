@@ -14,12 +14,13 @@ from featlab.fields import real
 class PacedDescent(AbstractAlgorithm):
     r"""$w \leftarrow w - \eta_t \nabla L(w)$, with $\eta_t$ as large as the outputs allow.
 
-    $$\eta_t \max_i |\langle \nabla f_i, \nabla L \rangle| = \kappa \max_i |f_i|$$
+    $$\eta_t = \kappa \min_i \frac{\max(|f_i|, \phi)}{|\langle \nabla f_i, \nabla L \rangle|}, \qquad
+      \phi = \tfrac1{10} \min(\max_i |f_i|, 1)$$
 
-    To first order, no training output changes by more than $\kappa$ times the largest of them. One factor for all
+    To first order, no training output changes by more than the fraction $\kappa$ of itself, or of $\phi$ where it
+    is small: outputs pass through 0, and then a fraction of themselves would stop everything. One factor for all
     weights only changes the clock, so for small $\kappa$ this is gradient flow, as descent with a small constant
-    step is; but growth that spans many orders of magnitude takes a number of steps that grows with their
-    logarithm.
+    step is; but growth over many orders of magnitude takes a number of steps that grows with their logarithm.
     """
 
     equivariant: ClassVar[bool] = True
@@ -39,8 +40,11 @@ class PacedDescent(AbstractAlgorithm):
         batch = task.batch(batch_key, state.step)
         value, gradient = task.value_and_grad(state.params, batch, objective_key)
         outputs, change = jax.jvp(lambda params: task.outputs(params, batch), (state.params,), (gradient,))
-        fastest = jnp.max(jnp.where(batch.mask, jnp.abs(change), 0))
-        largest = jnp.max(jnp.where(batch.mask, jnp.abs(outputs), 0))
-        rate = jnp.where(fastest > 0, self.pace * largest / jnp.where(fastest > 0, fastest, 1), 0)
+        sizes = jnp.where(batch.mask, jnp.abs(outputs), 0)
+        allowed = jnp.maximum(sizes, jnp.minimum(jnp.max(sizes), 1.0) / 10)
+        moving = batch.mask & (change != 0)
+        steps = jnp.where(moving, allowed / jnp.where(moving, jnp.abs(change), 1), jnp.inf)
+        slowest = jnp.min(steps)
+        rate = jnp.where(jnp.isfinite(slowest), self.pace * slowest, 0)
         params = jax.tree.map(lambda leaf, slope: leaf - rate * slope, state.params, gradient)
         return State(params, state.step + 1), Info(value, rate)

@@ -18,7 +18,9 @@ from featlab.probes.clocks import throughout as throughout
 from featlab.probes.clocks import until as until
 from featlab.probes.coefficients import coefficient_bounds as coefficient_bounds
 from featlab.probes.coefficients import coefficients as coefficients
+from featlab.probes.coefficients import noise_memorised as noise_memorised
 from featlab.probes.coefficients import products as products
+from featlab.probes.coefficients import signal_learnt as signal_learnt
 from featlab.probes.recursion import coefficients_by_recursion as coefficients_by_recursion
 from featlab.probes.risk import clean_noisy_split as clean_noisy_split
 from featlab.probes.risk import margins as margins

@@ -59,6 +59,23 @@ def order_parameters(view: View, on_directions, on_noise):
 
 
 @probe(
+    equivariant=True, in_products=True, signal_learnt=Variable("", r"\max \gamma", "largest signal coefficient")
+)
+def signal_learnt(view: View):
+    """The largest gamma: one number, for a level or a moment."""
+    return jnp.max(coefficients(view)["gamma"])
+
+
+@probe(
+    equivariant=True, in_products=True, noise_memorised=Variable("", r"\max \rho_i", "largest noise coefficient")
+)
+def noise_memorised(view: View, *, sample: int | None = None):
+    """The largest rho, of all samples or of one: one number, for a level or a moment."""
+    rho = coefficients(view)["rho"]
+    return jnp.max(rho if sample is None else rho[:, :, sample])
+
+
+@probe(
     equivariant=True,
     signal_product=Variable("class filter signal", r"\langle w_{j,r}, \mu \rangle", "product with the signal"),
     noise_product=Variable(

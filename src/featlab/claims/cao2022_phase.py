@@ -1,0 +1,171 @@
+r"""Benign or harmful overfitting of ReLU^q networks switches at n SNR^q = const.
+
+Cao, Chen, Belkin and Gu (2022), Theorems 4.3 and 4.4. Trained to a small loss $\varepsilon$, the network's test
+loss is at most $6\varepsilon$ when $n\,\mathrm{SNR}^q$ is large and at least 0.1 when it is small: the signal is
+learnt before the noise is memorised, or after. So the SNR at which the test loss crosses a level scales as
+$n^{-1/q}$. The theorem speaks of the loss; the error only needs $\langle w, \mu\rangle \sim \sigma_0$ and still
+drifts at these sizes.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from typing import Any
+
+import numpy as np
+
+from featlab.algorithms import PacedDescent
+from featlab.claims._claim import Assumption, Claim, Size
+from featlab.claims._judge import bounded_by, exceeds, identity, scales_as
+from featlab.data import SignalNoise
+from featlab.experiment import Experiment
+from featlab.fields import real, whole
+from featlab.networks import TwoLayerCNN, relu_power
+from featlab.probes import at_end, coefficient_bounds, test_loss, train_loss, until
+
+POWERS = (3, 4)
+LEVELS = (0.1, 0.35)
+FAR = 16  # "n SNR^q = Omega(1)": this factor above and below the 2 of the blow-up heuristic
+AT_MOST = 20_000  # steps; a run that needs more counts as not trained
+
+
+class Phase(Claim):
+    """The claim of this file."""
+
+    title = "ReLU^q networks turn from harmful to benign overfitting at n SNR^q = const"
+    statement = (
+        r"n\,\mathrm{SNR}^q = \tilde\Omega(1) \Rightarrow L_S \le \varepsilon,\ L_D \le 6\varepsilon + e^{-n^2};"
+        r"\qquad n^{-1}\mathrm{SNR}^{-q} = \tilde\Omega(1) \Rightarrow L_S \le \varepsilon,\ L_D \ge 0.1"
+    )
+    refuted_if = "the exponent of SNR* in n differs from -1/q by more than the margin without drifting with n"
+    reference = """@inproceedings{cao2022benign,
+  title     = {Benign Overfitting in Two-layer Convolutional Neural Networks},
+  author    = {Cao, Yuan and Chen, Zixiang and Belkin, Mikhail and Gu, Quanquan},
+  booktitle = {Advances in Neural Information Processing Systems},
+  volume    = {35},
+  year      = {2022}
+}"""
+    sizes = {
+        "tiny": Size(seeds=3, n=(8, 16)),
+        "smoke": Size(seeds=6, n=(64, 128, 256)),
+        "laptop": Size(seeds=12, n=(256, 512, 1024, 2048)),
+        "full": Size(seeds=32, n=(512, 1024, 2048, 4096, 8192)),
+    }
+    number_of_checks = 14
+    minutes = 3.0  # two powers, two levels and four sizes are 1,300 trainings, slow ones at q = 4
+    control_changes = "activation ReLU^3 -> ReLU^4, judged as ReLU^3"
+
+    width: int = whole(default=32, at_least=1)  # m
+    init_scale: float = real(default=0.1, above=0)  # sigma_0, in units of 1 / |xi|
+    pace: float = real(default=0.2, above=0, below=1)  # kappa
+    loss: float = real(default=0.01, above=0)  # epsilon
+    power_shift: float = real(default=0.0, keep_whole=True)  # added to each power, to ask about others
+
+    def experiment(self, n, snr, power):
+        """What is trained: noise of length one, orthogonal (d = inf)."""
+        return Experiment(
+            data=SignalNoise(n=n, d=math.inf, snr=snr),
+            network=TwoLayerCNN(width=self.width, activation=relu_power(power), init_scale=self.init_scale),
+            algorithm=PacedDescent(self.pace),
+            probes=[train_loss.on(at_end), test_loss.on(at_end), coefficient_bounds.on(at_end)],
+            steps=until(train_loss, self.loss, at_most=AT_MOST),
+        )
+
+    def typical(self):
+        return self.experiment(256, 0.2, 3)
+
+    def assumptions(self, experiment: Any):
+        data, network = experiment.data, experiment.network
+        largest = network.init_scale * math.sqrt(2 * math.log(2 * network.width * data.n))
+        power = network.activation.power
+        return [
+            Assumption("n^2 / d (noise of different samples is nearly orthogonal)", data.n**2 / data.d, "<< 1"),
+            Assumption(
+                "largest start's |f_0| (training begins where the loss has slope 1/2)",
+                largest**power / network.width,
+                "<< 1",
+            ),
+            Assumption(
+                "m / log n (some filter of each class sees each sample)", network.width / math.log(data.n), ">= 1"
+            ),
+            Assumption(
+                "kappa / q (how much a product may change in one step)", experiment.algorithm.pace / power, "<< 1"
+            ),
+        ]
+
+    def checks(self, lab):
+        for shifted in POWERS:
+            power = shifted + self.power_shift
+            found = self._boundary(lab, power)
+            for level in LEVELS:
+                yield self._exponent(found, level, power)
+        for shifted in POWERS:
+            yield from self._sides(lab, shifted + self.power_shift)
+
+    def control(self, lab):
+        """ReLU^4 thresholds, judged by the exponent of ReLU^3."""
+        found = self._boundary(lab, POWERS[1] + self.power_shift)
+        return self._exponent(found, LEVELS[1], POWERS[0] + self.power_shift)
+
+    def perturbed(self):
+        changed = super().perturbed()
+        changed["activation ReLU^q -> ReLU^(q + 1/2)"] = dataclasses.replace(self, power_shift=0.5)
+        return changed
+
+    def _boundary(self, lab, power):
+        return lab.boundary(
+            lambda n, snr: self.experiment(n, snr, power),
+            "snr",
+            "test_loss",
+            LEVELS,
+            over={"n": lab.size.n},
+            between=lambda n: ((0.25 / n) ** (1 / power), (32 / n) ** (1 / power)),
+            tolerance=0.02,
+            remember=("snr", power),
+        )
+
+    def _exponent(self, found, level, power):
+        return scales_as(
+            f"exponent of SNR* in n, q = {power:g}, test loss {level:g}",
+            found.n.values,
+            found.snr.sel(level=level).values,
+            -1 / power,
+            rivals=(-1 / (power - 1), -1 / (power + 1)),
+            symbols=("n", r"\mathrm{SNR}^*"),
+            trained=float(found.trained.mean("seed").min()),
+        )
+
+    def _sides(self, lab, power):
+        """The theorem's own statements, far above and far below the threshold, at every n."""
+        above = [lab.endings(self.experiment(n, (2 * FAR / n) ** (1 / power), power)) for n in lab.size.n]
+        below = [lab.endings(self.experiment(n, (2 / FAR / n) ** (1 / power), power)) for n in lab.size.n]
+
+        def cells(runs, name):
+            return np.array([run[name] for run in runs])
+
+        def largest_noise(runs):
+            return np.maximum(cells(runs, "rho_own_most"), -cells(runs, "rho_other_least"))
+
+        facts = {
+            "cells": tuple(f"n = {n}" for n in lab.size.n),
+            "trained": float(min(cells(runs, "trained").mean(axis=1).min() for runs in (above, below))),
+        }
+        excess = np.maximum(np.maximum(cells(above, "train_loss"), cells(below, "train_loss")) - self.loss, 0)
+        yield identity(
+            f"training loss beyond epsilon on both sides, q = {power:g}", excess, 1e-6, trained=facts["trained"]
+        )
+        yield bounded_by(f"test loss above, q = {power:g}", cells(above, "test_loss"), 6 * self.loss, **facts)
+        yield exceeds(f"test loss below, q = {power:g}", cells(below, "test_loss"), 0.0, by=0.1, **facts)
+        yield exceeds(
+            f"max gamma over max |rho| above, q = {power:g}",
+            cells(above, "gamma_most"),
+            largest_noise(above),
+            **facts,
+        )
+        yield exceeds(
+            f"max |rho| over max gamma below, q = {power:g}",
+            largest_noise(below),
+            cells(below, "gamma_most"),
+            **facts,
+        )

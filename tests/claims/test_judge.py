@@ -194,7 +194,7 @@ def test_identities_hold_up_to_rounding():
 
 
 def drift_error(room):
-    """The standard error of the drift, a difference of two slopes between neighbours, where the slope's is 1/room."""
+    """The standard error of the drift (two slopes between neighbours) where the whole slope's is MARGIN / room."""
     return 2 * np.linalg.norm(np.log(SIZES) - np.log(SIZES).mean()) / math.log(2) * MARGIN / room
 
 

@@ -61,15 +61,17 @@ class Phase(Claim):
     learning_rate: float = real(default=8.0, above=0)  # eta, in units of n / (sigma^2 d)
     init_scale: float = real(default=1e-3, above=0)  # sigma_0, in units of sqrt(n) / (sigma d)
     loss: float = real(default=0.01, above=0)  # epsilon
-    flip: float = probability(default=0.1)  # p
+    flip: float = probability(default=0.1)  # p, for the theorem's two sides
+    threshold_flip: float = probability(default=0.0)  # p, for the thresholds: chance in the flips would blur them
     leak: float = real(default=0.0, at_least=0)  # slope of the activation below 0
 
-    def experiment(self, n, d, signal_norm, activation=None):
+    def experiment(self, n, d, signal_norm, activation=None, flip=None):
         """What is trained: sigma = 1, and learning rate and start in the theorem's units."""
+        flip = self.threshold_flip if flip is None else flip
         activation = activation or (leaky_relu(self.leak) if self.leak else relu)
         init_scale = self.init_scale * math.sqrt(n) / d
         return Experiment(
-            data=SignalNoise(n=n, d=d, signal_norm=signal_norm, label_flip=self.flip, test_flip=self.flip),
+            data=SignalNoise(n=n, d=d, signal_norm=signal_norm, label_flip=flip, test_flip=flip),
             network=TwoLayerCNN(width=self.width, activation=activation, init_scale=init_scale),
             algorithm=GradientDescent(self.learning_rate * n / d),
             probes=[train_loss.on(at_end), test_error.on(at_end)],
@@ -116,8 +118,8 @@ class Phase(Claim):
 
     def perturbed(self):
         leaky = dataclasses.replace(self, leak=0.1)
-        clean = dataclasses.replace(self, flip=0.0)
-        return {**super().perturbed(), "activation ReLU -> leaky ReLU": leaky, "no flipped labels": clean}
+        flipped = dataclasses.replace(self, threshold_flip=0.1)
+        return {**super().perturbed(), "activation ReLU -> leaky ReLU": leaky, "thresholds with flips": flipped}
 
     def _boundary_in_n(self, lab, activation):
         (d,) = lab.size.large_d
@@ -125,7 +127,7 @@ class Phase(Claim):
         def between(n):
             if activation is None:
                 return tuple(signal_at(strength, n, d) for strength in self.bracket)
-            return math.sqrt(d / 16 / n), math.sqrt(64 * d / n)  # n SNR^2 from 1/16 to 64
+            return math.sqrt(d / 4 / n), math.sqrt(16 * d / n)  # n SNR^2 from 1/4 to 16
 
         return lab.boundary(
             lambda n, signal_norm: self.experiment(n, d, signal_norm, activation),
@@ -176,7 +178,8 @@ class Phase(Claim):
         (d,) = lab.size.large_d
         sizes = lab.size.n[:-1]
         runs = {
-            x: [lab.endings(self.experiment(n, d, signal_at(x, n, d))) for n in sizes] for x in (BENIGN, HARMFUL)
+            x: [lab.endings(self.experiment(n, d, signal_at(x, n, d), flip=self.flip)) for n in sizes]
+            for x in (BENIGN, HARMFUL)
         }
         cells = tuple(f"n = {n}" for n in sizes)
 

@@ -50,18 +50,19 @@ class Xor(KouPhase):
     sizes = {
         "tiny": Size(seeds=3, n=(8, 16), d=(1e4, 1e5), large_d=(1e6,), small_n=(8,)),
         "smoke": Size(seeds=6, n=(32, 64, 128), d=(1e5, 1e6, 1e7), large_d=(1e8,), small_n=(32,)),
-        "laptop": Size(seeds=12, n=(64, 128, 256, 512), d=(1e6, 1e7, 1e8, 1e9), large_d=(1e9,), small_n=(64,)),
-        "full": Size(seeds=32, n=(128, 256, 512, 1024), d=(1e7, 1e8, 1e9, 1e10), large_d=(1e10,), small_n=(128,)),
+        "laptop": Size(seeds=12, n=(128, 256, 512, 1024), d=(1e6, 1e7, 1e8, 1e9), large_d=(1e9,), small_n=(64,)),
+        "full": Size(seeds=32, n=(256, 512, 1024, 2048), d=(1e7, 1e8, 1e9, 1e10), large_d=(1e10,), small_n=(128,)),
     }
     number_of_checks = 7
-    minutes = 2.0
+    minutes = 3.0
     control_changes = "activation ReLU -> linear"
-    bracket: ClassVar[tuple[float, float]] = (1 / 8, 1024.0)
+    bracket: ClassVar[tuple[float, float]] = (1 / 4, 256.0)
 
-    def experiment(self, n, d, signal_norm, activation=None):
+    def experiment(self, n, d, signal_norm, activation=None, flip=None):
         """Kou's experiment with exclusive-or data."""
-        linear_task = super().experiment(n, d, signal_norm, activation)
-        data = XorSignalNoise(n=n, d=d, signal_norm=signal_norm, label_flip=self.flip, test_flip=self.flip)
+        linear_task = super().experiment(n, d, signal_norm, activation, flip)
+        flip = self.threshold_flip if flip is None else flip
+        data = XorSignalNoise(n=n, d=d, signal_norm=signal_norm, label_flip=flip, test_flip=flip)
         return Experiment(
             data=data,
             network=linear_task.network,

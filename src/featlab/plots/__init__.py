@@ -8,3 +8,4 @@ from featlab.plots._style import save as save
 from featlab.plots.coefficients import coefficient_growth as coefficient_growth
 from featlab.plots.losses import losses as losses
 from featlab.plots.margins import margins as margins
+from featlab.plots.verdict import verdict as verdict

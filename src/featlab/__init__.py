@@ -1,7 +1,8 @@
 """featlab: a laboratory for feature-learning theory.
 
-You will meet two objects: an `Experiment`, which states a learning task, and the labelled `xarray.Dataset` that
-`run(experiment, seeds)` returns.
+You will meet four objects: an `Experiment`, which states a learning task, the labelled `xarray.Dataset` that
+`run(experiment, seeds)` returns, a claim, which is a theorem to be tested, and the `Verdict` that
+`verify(claim)` returns.
 """
 
 import importlib
@@ -11,6 +12,7 @@ __version__ = "0.1.0"
 
 if TYPE_CHECKING:
     from featlab import algorithms as algorithms
+    from featlab import claims as claims
     from featlab import data as data
     from featlab import networks as networks
     from featlab import objectives as objectives
@@ -18,6 +20,7 @@ if TYPE_CHECKING:
     from featlab import probes as probes
     from featlab import testing as testing
     from featlab import theory as theory
+    from featlab.boundaries import boundary as boundary
     from featlab.description import rebuild as rebuild
     from featlab.experiment import Experiment as Experiment
     from featlab.fields import InputError as InputError
@@ -26,15 +29,20 @@ if TYPE_CHECKING:
     from featlab.space import Span as Span
     from featlab.store import load as load
     from featlab.store import save as save
+    from featlab.verification import verify as verify
+    from featlab.verification import verify_again as verify_again
 
-_FOLDERS = ("algorithms", "data", "networks", "objectives", "plots", "probes", "testing", "theory")
+_FOLDERS = ("algorithms", "claims", "data", "networks", "objectives", "plots", "probes", "testing", "theory")
 _NAMES = {
     "Experiment": "featlab.experiment",
+    "boundary": "featlab.boundaries",
     "InputError": "featlab.fields",
     "load": "featlab.store",
     "rebuild": "featlab.description",
     "run": "featlab.runner",
     "save": "featlab.store",
+    "verify": "featlab.verification",
+    "verify_again": "featlab.verification",
     "Ambient": "featlab.space",
     "Span": "featlab.space",
 }

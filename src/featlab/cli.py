@@ -26,13 +26,88 @@ def main():
     """A laboratory for feature-learning theory."""
 
 
+_claims_option = click.option("--claims", "folder", default=None, help="A folder with claim files of your own.")
+
+
 @main.command()
-@click.argument("file")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@_claims_option
+def claims(as_json, folder):
+    """List the claims: id, paper, one sentence, time."""
+    from featlab.report import list_claims
+
+    list_claims(as_json=as_json, folder=folder)
+
+
+@main.command()
+@click.argument("id")
+@click.argument("changes", nargs=-1, metavar="[data.n=50 ...]")
+@_claims_option
+def show(id, changes, folder):
+    """Show a claim: statement, formula, knobs, assumptions with their values for a setting."""
+    from featlab.report import show_claim
+
+    show_claim(id, changes, folder=folder)
+
+
+@main.command()
+@click.argument("ids", nargs=-1)
+@click.option("--all", "every", is_flag=True, help="Verify all claims.")
+@click.option(
+    "--size", default="laptop", type=click.Choice(["tiny", "smoke", "laptop", "full"]), show_default=True
+)
+@click.option("--seeds", default=None, type=click.IntRange(min=1), help="How many seeds.")
+@click.option("--base-seed", default=None, type=click.IntRange(min=0), help="The first seed.")
+@_claims_option
+@click.option("--out", default=None, help="Folder for records and figures, and to go on from.")
+@click.option("--json", "as_json", is_flag=True, help="Print the records as JSON, and nothing else.")
+@click.option("--perturb", is_flag=True, help="Also with one knob of the setting changed at a time.")
+@click.option("--again", default=None, metavar="FILE", help="Repeat the verdicts in a JSON file.")
+def verify(ids, every, size, seeds, base_seed, folder, out, as_json, perturb, again):
+    """Put claims to the test: supported (exit 0), refuted (1) or inconclusive (3), with the numbers."""
+    from featlab.report import verify_claims
+
+    chosen = {} if base_seed is None else {"base_seed": base_seed}
+    code = verify_claims(
+        ids, every=every, size=size, seeds=seeds, folder=folder, out=out, as_json=as_json, perturb=perturb,
+        again=again, **chosen,
+    )  # fmt: skip
+    sys.exit(code)
+
+
+@main.group()
+def new():
+    """Begin something new."""
+
+
+@new.command("claim")
+@click.argument("name")
+@click.option("--in", "folder", default=".", help="Folder to write it to.")
+def new_claim(name, folder):
+    """Write NAME.py, a claim that runs, to be changed into another theorem."""
+    from featlab.claims._skeleton import write_skeleton
+
+    path = write_skeleton(name, folder)
+    click.echo(f"{path}; verify it with: featlab verify {name} --claims {folder}")
+
+
+@main.command()
+@click.argument("ids", nargs=-1, required=True)
+@_claims_option
+def cite(ids, folder):
+    """Print the BibTeX of claims."""
+    from featlab.report import cite
+
+    cite(ids, folder=folder)
+
+
+@main.command()
+@click.argument("file", metavar="FILE|ID")
 @click.argument("changes", nargs=-1, metavar="[data.snr=0.2 ...]")
 @click.option("--seeds", default=None, type=click.IntRange(min=1), help="How many seeds to train.")
 @click.option("--out", default=None, help="Folder for results and figures; out/NAME if not given.")
 def run(file, changes, seeds, out):
-    """Train the experiment stated in FILE (TOML), with changes; write its results and figures."""
+    """Train the experiment of FILE (TOML) or of a claim, with changes; write its results and figures."""
     from featlab.report import run_file
 
     sys.exit(run_file(file, changes, seeds=seeds, out=out))

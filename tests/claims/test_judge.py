@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 import scipy.stats
 
-from featlab.boundary import exponents
+from featlab.boundaries import exponents
 from featlab.claims._judge import (
     LEVEL,
     agrees,

@@ -17,6 +17,11 @@ N = np.array([64.0, 128.0, 256.0, 512.0])
 RANDOM = np.random.default_rng(7)
 
 
+@pytest.fixture(autouse=True)
+def same_numbers_for_every_test():
+    RANDOM.bit_generator.state = np.random.default_rng(7).bit_generator.state
+
+
 def law(name="exponent of SNR* in n, q = 3, level 0.1", exponent=-1 / 3, slope=None, **facts):
     """Thresholds of 12 seeds that follow a power law, each seed a little off in its constant and its slope."""
     slopes = (exponent if slope is None else slope) + RANDOM.normal(0, 0.005, 12)
@@ -27,13 +32,15 @@ def law(name="exponent of SNR* in n, q = 3, level 0.1", exponent=-1 / 3, slope=N
 
 def others():
     """One check of every other kind."""
+    grid = np.geomspace(1, 4, 21)
+    falling = np.repeat(np.linspace(1, 0, 21)[:, None], 3, axis=1)
     return [
         bounded_by("test loss above", RANDOM.uniform(0.01, 0.02, (2, 12)), 0.06, cells=("n = 64", "n = 128")),
         exceeds("test loss below", RANDOM.uniform(0.2, 0.25, 12), 0.0, by=0.1),
         exceeds("signal over noise", RANDOM.uniform(4, 5, 12), 0.0),
         agrees("observed error over p", RANDOM.normal(1, 0.01, 12), 1.0),
         identity("excess loss", 0.0),
-        switches_at("switch", [1.0, 2.0, 4.0], [[1.0] * 3, [0.5] * 3, [0.0] * 3], 2.0, level=0.4, margin=0.4),
+        switches_at("switch", grid, falling, 2.0, level=0.45, margin=0.2),
     ]
 
 
@@ -188,7 +195,7 @@ def test_every_check_has_a_row_and_the_control_is_marked():
     checks = [law(), *others()]
     axes = forest_of(plots.verdict(made(*checks)))
     names = names_of(axes)
-    assert names[1] == "test loss above (n = 128)" or names[1] == "test loss above (n = 64)"
+    assert names[1] == f"test loss above ({checks[1].cells[checks[1].worst]})"
     assert [name.split(" (")[0] for name in names[:-1]] == [check.name for check in checks]
     assert names[-1] == "control, should lie outside: ReLU^3 -> ReLU^4"
     marks = with_role(axes, "measured")
@@ -200,15 +207,15 @@ def test_every_check_has_a_row_and_the_control_is_marked():
 
 
 def test_rows_are_in_units_of_what_theory_allows():
-    exponent, above, below, zero, ratio, exact, switch = (
-        place(check) for check in made(law(slope=-0.35), *others()).record()["checks"]
-    )
+    one = made(law(slope=-0.35), *others())
+    rows = [place(check) for check in one.record()["checks"]]
+    exponent, above, below, zero, ratio, exact, switch = rows
     assert exponent.allowed == ratio.allowed == switch.allowed == (-1, 1) and exponent.theory == 0
     assert exponent.at == pytest.approx((-0.35 + 1 / 3) * 36, abs=0.2)
     assert above.allowed == exact.allowed == (-np.inf, 1) and above.at == pytest.approx(0.015 / 0.06, rel=0.2)
     assert below.allowed == (1, np.inf) and below.at == pytest.approx(2.25, rel=0.1)
-    assert zero.allowed == (0, np.inf) and zero.high == 1 and 0.9 < zero.low < zero.at < 1
-    for check, row in zip(made(law(), *others()).checks, (exponent, above, below, zero, ratio, exact, switch)):
+    assert zero.allowed == (0, np.inf) and zero.high == 1 and 0.8 < zero.low < zero.at < 1
+    for check, row in zip(one.checks, rows):
         inside = row.allowed[0] <= row.low and row.high <= row.allowed[1]
         assert inside == (check.status() == "supported"), check.name
 
@@ -219,6 +226,7 @@ def test_the_status_is_a_shape_and_what_is_far_has_an_arrow():
     marks = with_role(axes, "measured")
     assert [mark.get_marker() for mark in marks] == ["o", "X", "D", "X"]
     assert marks[1].get_xdata()[0] > -REACH  # -12 margins
+    assert [mark.get_markerfacecolor() == "white" for mark in marks] == [False, True, False, False]
     arrows = [(line.get_marker(), line.get_ydata()[0]) for line in axes.lines if line.get_marker() in ("<", ">")]
     assert ("<", 1) in arrows and {("<", 2), (">", 2)} <= set(arrows) and not any(y == 0 for _, y in arrows)
 

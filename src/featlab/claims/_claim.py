@@ -11,7 +11,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 import xarray as xr
 
-from featlab.boundary import boundary
+from featlab.boundaries import boundary
 from featlab.claims._judge import Check
 from featlab.endings import endings
 from featlab.experiment import Experiment

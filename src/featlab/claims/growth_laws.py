@@ -40,7 +40,7 @@ class Growth(Claim):
     """The claim of this file."""
 
     title = (
-        "signal and noise take times sigma_0^-(q-2) |mu|^-q and n sigma_0^-(q-2) |xi|^-q to grow; with ReLU, as t"
+        "signal and noise need times sigma_0^-(q-2) |mu|^-q and n sigma_0^-(q-2) |xi|^-q; with ReLU they grow as t"
     )
     statement = (
         r"T_\gamma \sim \sigma_0^{-(q-2)}\|\mu\|^{-q}, \quad "

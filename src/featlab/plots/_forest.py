@@ -15,7 +15,7 @@ from matplotlib.patches import Patch
 from featlab.plots._scalings import BAND, as_fraction, plain
 from featlab.plots._style import BLACK, BLUE, GREY, RED, YELLOW
 
-REACH = 3.0  # of the axis, to both sides
+REACH = 4.0  # of the axis, to both sides; the nearest rival is 3 or more away
 MARKS: dict[str, dict[str, Any]] = {
     "supported": {"marker": "o", "color": BLUE},
     "refuted": {"marker": "X", "color": RED},
@@ -91,14 +91,17 @@ def _draw(axes: Axes, height: float, row: Row, mark: dict[str, Any]) -> None:
     if not math.isfinite(row.at):
         return
     low, high = (max(-REACH, min(REACH, end)) for end in (row.low, row.high))
-    inside = max(-0.88 * REACH, min(0.88 * REACH, row.at))
+    beyond = abs(row.at) > REACH
+    inside = math.copysign(0.88 * REACH, row.at) if beyond else row.at
     axes.plot([min(low, inside), max(high, inside)], [height] * 2, color=BLACK, linewidth=2.4, zorder=2)
-    for end, beyond, arrow in ((low, -row.low, "<"), (high, row.high, ">")):
-        if beyond > REACH:
+    for end, reached, arrow in ((low, -row.low, "<"), (high, row.high, ">")):
+        if reached > REACH:
             axes.plot([end], [height], marker=arrow, markersize=11, color=BLACK, zorder=2)
         elif abs(end) < REACH and abs(end - inside) > 0.1:  # or the mark covers it
             axes.plot([end], [height], marker="|", markersize=14, markeredgewidth=2, color=BLACK, zorder=2)
-    axes.plot([inside], [height], markersize=12, markeredgecolor=BLACK, zorder=3, gid="measured", **mark)
+    face = "white" if beyond else mark["color"]
+    look = {"markersize": 12, "markeredgecolor": BLACK, "markerfacecolor": face, "zorder": 3}
+    axes.plot([inside], [height], gid="measured", **look, **mark)
 
 
 def _label(check: Mapping[str, Any]) -> str:
@@ -132,7 +135,9 @@ def _legend(axes: Axes) -> None:
         Line2D([], [], linestyle="none", markersize=12, markeredgecolor=BLACK, label=name, **mark)
         for name, mark in MARKS.items()
     ]
-    beyond = Line2D([], [], linestyle="none", marker=">", color=BLACK, markersize=11, label="beyond the axis")
+    beyond = Line2D(
+        [], [], linestyle="none", marker=">", color=BLACK, markersize=11, label="beyond the axis, mark white"
+    )
     axes.legend(
         handles=[*marks, Patch(color=BAND, label="allowed by theory"), beyond],
         loc="lower center",

@@ -51,7 +51,7 @@ def read_scaling(check: Mapping[str, Any]) -> Scaling:
     """A check of kind `scales_as`, from its record; `null` is NaN."""
     x, y, local = arrays(check, "x", "y", "local")
     fits = x.ndim == 1 and y.ndim == 2 and len(y) == len(x) > 1 and local.shape == (y.shape[1], len(x) - 1)
-    if not fits or not np.all(x > 0):
+    if not fits or not np.all(x > 0) or len(np.unique(x)) < len(x):
         raise ValueError(f"the points of {check['name']!r}")
     order = np.argsort(x)
     across, up = check["points"]["symbols"]

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import featlab as fl
-from featlab.boundary import boundary, crossings, exponents
+from featlab.boundaries import boundary, crossings, exponents
 
 P = fl.probes
 

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
+import hashlib
 import json
 import platform
+import sys
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -130,19 +133,31 @@ def _judged(
         base_seed=base_seed,
         trained_fraction=fraction,
         setting={name: describe(value) for name, value in claim.knobs.items()},
-        versions=versions(),
+        versions=versions(claim),
         judged=judged,
     )
 
 
-def versions() -> dict[str, str]:
-    """What the numbers depend on beside the seed."""
+def versions(claim: Claim) -> dict[str, str]:
+    """What the numbers depend on beside setting and seed."""
     return {
         "featlab": featlab.__version__,
+        "source": _source(sys.modules[type(claim).__module__].__file__),
         "jax": jax.__version__,
         "python": platform.python_version(),
         "device": jax.default_backend(),
     }
+
+
+@functools.cache
+def _source(claim_file: str | None) -> str:
+    """A fingerprint of featlab's code and of the claim's file."""
+    files = sorted(Path(featlab.__file__).parent.rglob("*.py"))
+    files += [Path(claim_file)] if claim_file is not None else []
+    digest = hashlib.sha256()
+    for file in files:
+        digest.update(file.read_bytes())
+    return digest.hexdigest()[:12]
 
 
 def _worst(found: list[list[Assumption]]) -> list[Assumption]:

@@ -5,12 +5,14 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import jax
 import numpy as np
 import xarray as xr
 
 from featlab import plots
+from featlab.claims import find_claim
 from featlab.description import load_experiment, override
 from featlab.experiment import RESERVED
 from featlab.fields import InputError
@@ -21,9 +23,15 @@ INTERRUPTED = 130  # the shell's own code for Ctrl-C
 
 
 def run_file(file: str, changes: Sequence[str] = (), *, seeds: int | None = None, out: str | None = None) -> int:
-    """Train what a TOML file states, write results and figures, print a table. Returns the exit code."""
-    _keep_compiled_programs()
-    experiment, settings = load_experiment(file)
+    """Train what a TOML file states, or a claim's typical experiment; write results, print a table.
+
+    Returns the exit code.
+    """
+    keep_compiled_programs()
+    if file.isidentifier() and not Path(file).exists():  # the id of a claim
+        experiment, settings = find_claim(file).typical(), dict[str, Any](title=file)
+    else:
+        experiment, settings = load_experiment(file)
     experiment = override(experiment, changes)
     folder = Path(out) if out is not None else Path("out") / Path(file).stem
     history = run(experiment, settings.get("seeds", 1) if seeds is None else seeds)
@@ -64,7 +72,7 @@ def print_summary(history: xr.Dataset, *, title: str) -> None:
     Console().print(table)
 
 
-def _keep_compiled_programs() -> None:
+def keep_compiled_programs() -> None:
     """Let the next command start where this one stopped compiling, unless the user keeps them elsewhere."""
     if getattr(jax.config, "jax_compilation_cache_dir", None) is None:
         cache = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "featlab"

@@ -1,0 +1,9 @@
+"""What a person sees of runs and claims: tables, figures and files."""
+
+from featlab.report._claims import cite as cite
+from featlab.report._claims import list_claims as list_claims
+from featlab.report._claims import show_claim as show_claim
+from featlab.report._claims import verify_claims as verify_claims
+from featlab.report._runs import print_summary as print_summary
+from featlab.report._runs import run_file as run_file
+from featlab.report._runs import write_figures as write_figures

@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: install atlas test test-slow test-gpu lint types bench defects clean
+.PHONY: install atlas verify test test-slow test-gpu lint types bench defects clean
 
 install: .venv/installed
 
@@ -14,6 +14,9 @@ install: .venv/installed
 
 atlas: install            ## the main job: run the example experiments, write their figures to out/atlas
 	$(BIN)/python examples/run_all.py --out out/atlas
+
+verify: install           ## put every theorem to the test; exit 3 says that one is inconclusive
+	$(BIN)/featlab verify --all --out out/verdicts
 
 test: install lint types  ## everything that decides, within minutes on two cores
 	$(BIN)/python -m pytest -n 2 -m 'not slow'
@@ -34,6 +37,7 @@ types: install
 
 bench: install
 	$(BIN)/python benchmarks/dimension.py
+	$(BIN)/python benchmarks/products.py
 
 defects: install
 	$(BIN)/python tests/defects.py

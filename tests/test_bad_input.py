@@ -175,7 +175,7 @@ def test_the_commands_and_the_code_of_the_readme_work(tmp_path, monkeypatch):
     readme = Path(__file__).parent.parent / "README.md"
     monkeypatch.chdir(readme.parent)
     text = readme.read_text()
-    commands = re.findall(r"^\.venv/bin/featlab (.*)$", text, re.MULTILINE)
+    commands = re.findall(r"^\.venv/bin/featlab (run .*)$", text, re.MULTILINE)
     assert commands
     for command in commands:
         arguments = command.split(" --seeds")[0].split()

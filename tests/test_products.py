@@ -106,7 +106,7 @@ CASES = {
     "no dimension, two noise vectors; on every clock": dict(
         data=TwoNoises(5, math.inf, 1.0),
         network=network(activation=fl.networks.relu_power(3), bias=True, train_head=True),
-        algorithm=fl.algorithms.PacedDescent(0.1),
+        algorithm=fl.algorithms.PacedDescent(0.5),
         probes=[
             P.coefficients,
             P.coefficient_bounds.on(P.throughout),
@@ -301,7 +301,9 @@ def test_no_output_outruns_the_pace():
         record=P.every(1),
     )
     margins = fl.run(base, 4, products=True).margin.values
-    moved = abs(np.diff(margins, axis=1)).max(axis=-1) / abs(margins[:, :-1]).max(axis=-1)
+    sizes = abs(margins[:, :-1])
+    allowed = np.maximum(sizes, np.minimum(sizes.max(axis=-1, keepdims=True), 1) / 10)
+    moved = (abs(np.diff(margins, axis=1)) / allowed).max(axis=-1)
     np.testing.assert_allclose(moved, 0.01, rtol=0.05)
 
 
@@ -316,12 +318,12 @@ def test_slow_paced_descent_takes_the_path_of_gradient_flow():
     def path(algorithm, steps):
         history = fl.run(dataclasses.replace(base, algorithm=algorithm, steps=steps), [3], products=True)
         losses = history.train_loss.values[0]
-        assert (np.diff(losses) < 0).all() and losses[-1] < 0.3
+        assert (np.diff(losses) <= 0).all() and losses[-1] < 0.3
         learnt = [history[name].values[0].reshape(steps + 1, -1) for name in ("gamma", "rho")]
         return np.array([np.interp(-0.3, -losses, values) for values in np.concatenate(learnt, axis=1).T])
 
     flow = path(fl.algorithms.GradientDescent(0.001), 6000)
-    gaps = [abs(path(fl.algorithms.PacedDescent(pace), 400) - flow).max() for pace in (0.02, 0.01)]
+    gaps = [abs(path(fl.algorithms.PacedDescent(pace), int(16 / pace)) - flow).max() for pace in (0.08, 0.04)]
     assert abs(flow).max() > 1 and gaps[0] < 0.02 * abs(flow).max() and 1.8 < gaps[0] / gaps[1] < 2.2
 
 

@@ -90,13 +90,16 @@ class Verdict:
     def table(self):
         """The verdict as a table for the terminal."""
         from rich.table import Table
+        from rich.text import Text
 
         head = f"{self.id}: {self.status.upper()}\n{self.title}\n{self.reason}"
-        table = Table(title=head, title_justify="left", caption=self._caption(), caption_justify="left")
+        # Text, because plain strings are markup: [n] would vanish.
+        title, caption = Text(head, "table.title"), Text(self._caption(), "table.caption")
+        table = Table(title=title, title_justify="left", caption=caption, caption_justify="left")
         for column in ("", "check", "measured", "95 % interval", "theory allows", "verdict"):
             table.add_column(column, justify="right" if column in ("measured", "95 % interval") else "left")
         for row in self._rows():
-            table.add_row(*row)
+            table.add_row(*map(Text, row))
         return table
 
     def _rows(self):
@@ -104,9 +107,8 @@ class Verdict:
             name = check.name if check is not self.control else f"control: {self.control_changes}"
             low, high = check.interval()
             status = check.status(self.judged)
-            wide = f"[{low:.4g}, {high:.4g}]"
             mark = _MARKS[status] if check is not self.control else ("✓" if status == "refuted" else "?")
-            yield mark, name, f"{check.measured:.4g}", wide.replace("[", r"\["), _allowed(check), status
+            yield mark, name, f"{check.measured:.4g}", f"[{low:.4g}, {high:.4g}]", _allowed(check), status
 
     def _caption(self) -> str:
         lines = [
@@ -133,8 +135,7 @@ class Verdict:
 
     def _repr_html_(self) -> str:
         rows = "".join(
-            "<tr>" + "".join(f"<td>{html.escape(cell.replace(chr(92), ''))}</td>" for cell in row) + "</tr>"
-            for row in self._rows()
+            "<tr>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in row) + "</tr>" for row in self._rows()
         )
         names = ("", "check", "measured", "95 % interval", "theory allows", "verdict")
         head = "".join(f"<th>{name}</th>" for name in names)

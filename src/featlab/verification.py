@@ -57,6 +57,8 @@ def verify(
         raise InputError(
             f"verify(base_seed=) must be a whole number from 0 to 2^31 - 1 - seeds, got {base_seed!r}."
         )
+    if judged is not None and (not isinstance(judged, int) or judged < 1):
+        raise InputError(f"verify(judged=) must be a whole number of at least 1, got {judged!r}.")
     others = sum(one.number_of_checks for name, one in found.items() if name != claim.id)
     judged = others + claim.number_of_checks if judged is None else judged
     variants = claim.perturbed() if perturb else {}
@@ -76,14 +78,8 @@ def verify(
 
 def verify_again(record: Mapping[str, Any], claims: str | Path | None = None, **options) -> Verdict:
     """Repeat a verdict from its own record: the same setting, seeds and size give the same numbers."""
-    try:
-        setting = rebuild_setting(find_claim(record["id"], claims), record["setting"])
-        size, seeds, base, judged = (record[key] for key in ("size", "seeds", "base_seed", "judged"))
-    except (KeyError, TypeError) as error:
-        raise InputError(
-            f"This is not the record of a verdict: {error} is missing or of the wrong kind."
-        ) from None
-    return verify(setting, size, seeds=seeds, base_seed=base, claims=claims, judged=judged, **options)
+    claim, same = read_job(record, claims)
+    return verify(claim, claims=claims, **same, **options)
 
 
 def read_records(path: str | Path) -> list[dict[str, Any]]:
@@ -102,10 +98,15 @@ def read_records(path: str | Path) -> list[dict[str, Any]]:
     return found
 
 
-def rebuild_setting(claim: Claim, setting: Mapping[str, Any]) -> Claim:
-    """The claim with the knobs of a record."""
-    known = {name: rebuild(str(value)) for name, value in setting.items()}
-    return dataclasses.replace(claim, **known)
+def read_job(record: Mapping[str, Any], claims: str | Path | None = None) -> tuple[Claim, dict[str, Any]]:
+    """The claim of a record with its knobs, and the arguments of `verify` that give the same numbers again."""
+    kinds = {"id": str, "setting": Mapping, "size": str, "seeds": int, "base_seed": int, "judged": int}
+    for name, kind in kinds.items():
+        if not isinstance(record, Mapping) or not isinstance(record.get(name), kind):
+            raise InputError(f"This is not the record of a verdict: {name!r} is missing or of the wrong kind.")
+    knobs = {name: rebuild(str(value)) for name, value in record["setting"].items()}
+    claim = dataclasses.replace(find_claim(record["id"], claims), **knobs)
+    return claim, {name: record[name] for name in ("size", "seeds", "base_seed", "judged")}
 
 
 def _judged(
@@ -117,6 +118,10 @@ def _judged(
     for check in claim.checks(lab):
         checks.append(check)
         tell(done + len(checks))
+    if not 1 <= len(checks) == claim.number_of_checks:
+        raise InputError(
+            f"{claim.id} says number_of_checks = {claim.number_of_checks}, and its checks are {len(checks)}."
+        )
     deciding, fraction = list(lab.deciding), lab.trained_fraction
     control = claim.control(lab)
     tell(done + len(checks) + 1)

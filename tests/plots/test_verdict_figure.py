@@ -47,7 +47,7 @@ def others():
 def decay():
     x, pairs = np.array([1.0, 2.0, 4.0]), [(64, 1e6), (64, 1e9), (256, 1e9)]
     errors = RANDOM.lognormal(0, 0.1, (3, 3, 12)) * 0.2 * np.exp(-x / 2)[None, :, None]
-    points = {"x": x, "pairs": pairs, "errors": errors}
+    points = {"x": x, "pairs": pairs, "errors": errors, "bound": np.exp(-np.asarray(x) / 4)}
     bounds = np.tile(np.exp(-x / 4), 3)
     return bounded_by("error / exp(-X/4)", errors.reshape(9, 12), bounds, points=points)
 

@@ -164,6 +164,8 @@ class Claim(Part):
         ):
             if not hasattr(cls, name):
                 return f"{cls.__name__} has no {name}"
+        for name in sorted(getattr(cls, "__abstractmethods__", ())):
+            return f"{cls.__name__} has no {name}"
         missing = [size for size in SIZES if size not in cls.sizes]
         if missing:
             return f"{cls.__name__}.sizes lacks {missing[0]!r}"

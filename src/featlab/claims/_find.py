@@ -51,7 +51,7 @@ def _loaded(path: Path) -> ModuleType:
     sys.modules[path.stem] = module  # so that its classes can be found by name
     try:
         spec.loader.exec_module(module)
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise InputError(
             f"The claim file {str(path)!r} cannot be read: {type(error).__name__}: {error}."
         ) from error

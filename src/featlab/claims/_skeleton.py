@@ -15,8 +15,11 @@ def write_skeleton(name: str, folder: str | Path = ".") -> Path:
     path = Path(folder) / f"{name}.py"
     if path.exists():
         raise InputError(f"{str(path)!r} exists already; choose another name or remove it.")
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(_TEXT.replace("NAME", name))
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(_TEXT.replace("NAME", name))
+    except OSError as error:
+        raise InputError(f"{str(path)!r} cannot be written: {error.strerror}.") from None
     return path
 
 

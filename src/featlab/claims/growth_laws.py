@@ -103,8 +103,9 @@ class Growth(Claim):
         for q in POWERS:
             times = self._times(lab, [(n, STRONG, q, scale) for scale in scales])
             yield self._law(f"T of the signal in sigma_0, q = {q}", scales, times, 2 - q, r"\sigma_0")
-            times = self._times(lab, [(n, STRONG * length, q, small) for length in lengths])
-            yield self._law(f"T of the signal in |mu|, q = {q}", lengths, times, -q, r"\|\mu\|")
+            signals = [STRONG * length for length in lengths]
+            times = self._times(lab, [(n, signal, q, small) for signal in signals])
+            yield self._law(f"T of the signal in |mu|, q = {q}", signals, times, -q, r"\|\mu\|")
             times = self._times(lab, [(size, WEAK, q, small) for size in lab.size.n], watched=watched)
             yield self._law(f"T of the noise in n, q = {q}", lab.size.n, times, 1, "n")
             cells = [(n, WEAK, q, small, length) for length in lengths]

@@ -38,7 +38,7 @@ class ErrorDecay(Claim):
     reference = KouPhase.reference
     sizes = {
         "tiny": Size(seeds=3, strengths=(1, 4), n=(8, 16), d=(1e4, 1e5), tests=(2_000,)),
-        "smoke": Size(seeds=4, strengths=(1, 2, 4, 8), n=(32, 64, 128), d=(1e6, 1e7), tests=(100_000,)),
+        "smoke": Size(seeds=4, strengths=(1, 4, 16), n=(32, 64, 128), d=(1e6, 1e7), tests=(100_000,)),
         "laptop": Size(seeds=12, strengths=(1, 2, 4, 8, 16), n=(64, 256, 1024), d=(1e6, 1e9), tests=(1_000_000,)),
         "full": Size(seeds=32, strengths=(1, 2, 4, 8, 16), n=(256, 1024, 4096), d=(1e8, 1e10), tests=(1_000_000,)),
     }
@@ -84,7 +84,12 @@ class ErrorDecay(Claim):
         names = [f"X = {x:g}, n = {n}, d = {d:g}" for n, d in pairs for x in strengths]
         bounds = np.tile(np.exp(-SLOPE * strengths), len(pairs))
         stacked = np.concatenate([errors[pair] for pair in pairs])
-        points = {"x": strengths, "pairs": pairs, "errors": np.array([errors[pair] for pair in pairs])}
+        points = {
+            "x": strengths,
+            "pairs": pairs,
+            "errors": np.array([errors[pair] for pair in pairs]),
+            "bound": bounds[: len(strengths)],
+        }
         yield bounded_by("error / exp(-X/4)", stacked, bounds, cells=tuple(names), trained=trained, points=points)
 
         slopes = {

@@ -12,7 +12,6 @@ from matplotlib.figure import Figure
 from matplotlib.gridspec import SubplotSpec
 from matplotlib.layout_engine import ConstrainedLayoutEngine
 
-from featlab.claims.kou2023_error_decay import SLOPE
 from featlab.fields import InputError
 from featlab.plots import _scalings as draw
 from featlab.plots._forest import MARKS, forest, place
@@ -32,6 +31,7 @@ class Decay(NamedTuple):
     x: np.ndarray
     pairs: list[tuple[float, float]]
     errors: np.ndarray
+    bound: np.ndarray
 
 
 def verdict(one: Verdict | Mapping[str, Any]) -> Figure:
@@ -114,11 +114,11 @@ def _read(record: Any) -> tuple[list[Scaling], list[Decay]]:
 
 
 def _read_decay(check: Mapping[str, Any]) -> Decay:
-    x, errors = draw.arrays(check, "x", "errors")
+    x, errors, bound = draw.arrays(check, "x", "errors", "bound")
     pairs = [(float(n), float(d)) for n, d in check["points"]["pairs"]]
-    if x.ndim != 1 or errors.ndim != 3 or errors.shape[:2] != (len(pairs), len(x)) or not len(x):
+    if x.ndim != 1 or errors.ndim != 3 or errors.shape[:2] != (len(pairs), len(x)) or bound.shape != x.shape:
         raise ValueError(f"the points of {check['name']!r}")
-    return Decay(x, pairs, errors)
+    return Decay(x, pairs, errors, bound)
 
 
 def _draw_scalings(figure: Figure, cell: SubplotSpec, panels: Sequence[Sequence[Scaling]], rows: int) -> None:
@@ -150,7 +150,7 @@ def _draw_decay(axes: Axes, decay: Decay) -> None:
         label = f"n = {draw.number(n)}, d = {draw.number(d)}"
         draw.draw_mean(axes, x, mean, linewidth=1.2, markersize=size, label=label, **style)
     fine = np.linspace(x[0], x[-1], 50)
-    bound = np.exp(-SLOPE * fine)
+    bound = np.exp(np.interp(fine, x, np.log(decay.bound)))  # exact for an exponential
     axes.plot(fine, bound, color=BLACK, linestyle="--", gid="theory", label=r"theory: at most $e^{-X/4}$")
     draw.size_ticks(axes, x)
     draw.level_ticks(axes)

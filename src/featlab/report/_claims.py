@@ -11,13 +11,14 @@ from pathlib import Path
 from typing import Any
 
 from featlab import plots
-from featlab.claims import Claim, find_claim, find_claims
+from featlab.claims import Assumption, Claim, find_claim, find_claims
 from featlab.claims._claim import SIZES
 from featlab.description import describe, override
+from featlab.experiment import Experiment
 from featlab.fields import InputError
 from featlab.report._runs import INTERRUPTED, keep_compiled_programs
 from featlab.verdict import EXIT_CODES, Verdict
-from featlab.verification import BASE_SEED, read_records, rebuild_setting, verify, versions
+from featlab.verification import BASE_SEED, read_job, read_records, verify, versions
 
 
 def list_claims(*, as_json: bool = False, folder: str | None = None) -> None:
@@ -52,11 +53,18 @@ def show_claim(name: str, changes: Sequence[str] = (), *, folder: str | None = N
         lists = ", ".join(f"{key} = {tuple(f'{v:g}' for v in values)}" for key, values in one.lists.items())
         lines.append(f"  {size}: {one.seeds} seeds, {lists}".replace("'", ""))
     lines += ["", "A typical experiment:", f"  {describe(experiment)}", "", "Its assumptions:"]
-    for one in claim.assumptions(experiment):
+    for one in _assumptions(claim, experiment):
         lines.append(
             f"  {'holds' if one.holds else 'FAILS'}  {one.sentence}: {one.value:.3g}, should be {one.should}"
         )
     print("\n".join(lines))
+
+
+def _assumptions(claim: Claim, experiment: Experiment) -> list[Assumption]:
+    try:
+        return claim.assumptions(experiment)
+    except (ArithmeticError, AttributeError, TypeError) as error:  # another kind of experiment
+        raise InputError(f"The assumptions of {claim.id} mean nothing for this experiment: {error}.") from None
 
 
 def cite(names: Sequence[str], *, folder: str | None = None) -> None:
@@ -84,6 +92,7 @@ def verify_claims(
     """
     keep_compiled_programs()
     jobs = _jobs(names, every, size, seeds, base_seed, folder, again)
+    _make_folder(out)
     records, interrupted = [], False
     for claim, options in jobs:
         try:
@@ -116,21 +125,13 @@ def _jobs(names, every, size, seeds, base_seed, folder, again) -> list[tuple[Cla
     if again is not None:
         if names or every:
             raise InputError("verify --again repeats what is in its file; give no claims beside it.")
-        return [_job_of(record, folder) for record in read_records(again)]
+        return [read_job(record, folder) for record in read_records(again)]
     if every == bool(names):
         raise InputError("verify needs the ids of claims, or --all; `featlab claims` lists them.")
     found = find_claims(folder)
     chosen = list(found) if every else list(dict.fromkeys(names))
     options = {"size": size, "seeds": seeds, "base_seed": base_seed}
     return [(find_claim(name, folder), options) for name in chosen]
-
-
-def _job_of(record, folder) -> tuple[Claim, dict[str, Any]]:
-    try:
-        claim = rebuild_setting(find_claim(record["id"], folder), record["setting"])
-        return claim, {key: record[key] for key in ("size", "seeds", "base_seed", "judged")}
-    except KeyError as error:
-        raise InputError(f"This is not the record of a verdict: it lacks {error}.") from None
 
 
 def _stored(claim: Claim, options, out, perturb) -> dict[str, Any] | None:
@@ -155,11 +156,19 @@ def _stored(claim: Claim, options, out, perturb) -> dict[str, Any] | None:
         return None
 
 
+def _make_folder(out) -> None:
+    """Before anything is computed for it."""
+    try:
+        if out is not None:
+            Path(out).mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(f"Verdicts cannot be written to {str(out)!r}: {error.strerror}.") from None
+
+
 def _written(record, out) -> None:
     if out is None:
         return
     folder = Path(out)
-    folder.mkdir(parents=True, exist_ok=True)
     figure = plots.verdict(record)
     for kind in ("svg", "png"):
         plots.save(figure, folder / f"{record['id']}.{kind}")

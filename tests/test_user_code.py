@@ -1,5 +1,6 @@
 """A user's own activation, data model, network, objective, algorithm and probe run with no registration."""
 
+import dataclasses
 import functools
 
 import equinox as eqx
@@ -189,6 +190,9 @@ def test_own_vector_model_gets_everything():
     assert gap < 1e-12 and history.residual.max() < 1e-14
     testing.check_data_model(ThreePatches(4, 60.0, 1.0))
     testing.check_rotation(testing.example_experiment(data=ThreePatches(4, 60.0, 1.0)))
+    small = testing.example_experiment(data=ThreePatches(4, 60.0, 1.0), probes=[fl.probes.coefficients])
+    assert not dataclasses.replace(small, space=None).product_obstacles()
+    testing.check_products(small)
 
 
 @pytest.mark.parametrize("network", [Perceptron(8), fl.networks.EquinoxNetwork(perceptron)])

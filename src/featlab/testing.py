@@ -6,6 +6,7 @@ vector is turned by the same orthogonal matrix, and each number that is read off
 
 from __future__ import annotations
 
+import dataclasses
 import importlib
 from collections.abc import Iterator
 from typing import Any
@@ -23,6 +24,7 @@ from featlab.networks import AbstractNetwork, TwoLayerCNN
 from featlab.objectives import AbstractObjective
 from featlab.probes import AbstractRunning, Probe, View
 from featlab.probes.running import as_running, read
+from featlab.runner import run
 from featlab.space import AbstractSpace, Ambient, Span
 from featlab.task import Draw, Task, draw_run
 from featlab.trajectory import no_info
@@ -99,6 +101,18 @@ def check_span(experiment: Experiment, steps: int = 5) -> None:
             if _is_vector(leaf, d):
                 rows = leaf.reshape(-1, d)
                 assert _relative(rows @ axes.T @ axes, rows) < ROUNDING, "weights leave the span"
+
+
+def check_products(experiment: Experiment, steps: int = 5) -> None:
+    """Training in inner products gives the numbers of training in coordinates, where it is declared possible."""
+    exact = dataclasses.replace(experiment, steps=steps, precision=64, space=None)
+    if exact.product_obstacles():
+        return
+    plain, products = (run(exact, seeds=1, products=fast, progress=False) for fast in (False, True))
+    for name, values in plain.data_vars.items():
+        if values.dtype.kind == "f":
+            gap = float(np.max(np.abs(products[name].values - values.values), initial=0.0))
+            assert gap < 1e-9, f"{name} differs by {gap:.2g} when trained in products"
 
 
 def check_data_model(model: AbstractDataModel) -> None:

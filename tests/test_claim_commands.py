@@ -246,8 +246,27 @@ def test_a_folder_that_is_none_and_names_that_are_taken(skeleton, tmp_path):
     (tmp_path / "empty").mkdir()
     assert "There is no claim file in" in refused("verify", "mine", "--claims", tmp_path / "empty")
     assert "must be a folder with claim files" in refused("verify", "mine", "--claims", tmp_path / "nowhere")
-    sentence = refused("verify", "cao2022_phase", "--claims", skeleton("cao2022_phase"))
+    folder = skeleton()
+    (folder / "mine.py").rename(folder / "cao2022_phase.py")
+    sentence = refused("verify", "cao2022_phase", "--claims", folder)
     assert "cao2022_phase.py' has the name of a claim there is already; rename the file." in sentence
+    assert "featlab has a claim 'cao2022_phase' already" in refused("new", "claim", "cao2022_phase")
+
+
+def test_a_claim_in_the_name_of_a_module_replaces_none(skeleton):
+    import json
+
+    folder = skeleton("json")
+    assert call("show", "json", "--claims", folder)[0] == 0
+    assert sys.modules["json"] is json
+
+
+def test_a_claim_that_breaks_is_bad_input_and_not_refuted(skeleton):
+    folder = skeleton(
+        "mine", ("def checks(self, lab):", "def checks(self, lab):\n        raise ZeroDivisionError('oh')")
+    )
+    code, out, err = call("verify", "mine", "--claims", folder, "--size", "tiny", "--base-seed", "11", "--json")
+    assert code == BAD_INPUT and out == "" and "mine broke while it was verified" in err and "oh" in err
 
 
 def test_bad_arguments_are_refused(skeleton):

@@ -44,7 +44,6 @@ def verify(
     verified again with one knob of its setting changed at a time: a theorem stays, a tuned corner does not.
     `judged` is the number of checks that refutation is corrected for; all in the atlas, if left out.
     """
-    found = find_claims(claims)
     claim = find_claim(claim, claims) if isinstance(claim, str) else claim
     if not isinstance(claim, Claim):
         raise InputError(f"verify(claim) must be the id of a claim or a claim, got {claim!r}.")
@@ -59,8 +58,7 @@ def verify(
         )
     if judged is not None and (not isinstance(judged, int) or judged < 1):
         raise InputError(f"verify(judged=) must be a whole number of at least 1, got {judged!r}.")
-    others = sum(one.number_of_checks for name, one in found.items() if name != claim.id)
-    judged = others + claim.number_of_checks if judged is None else judged
+    judged = checks_in_atlas(claim, claims) if judged is None else judged
     variants = claim.perturbed() if perturb else {}
     total = (1 + len(variants) + perturb) * (claim.number_of_checks + 1)
     with progress_bar(f"verifying {claim.id}", total, shown=progress, unit="checks") as tell:
@@ -112,7 +110,7 @@ def read_job(record: Mapping[str, Any], claims: str | Path | None = None) -> tup
 def _judged(
     claim: Claim, size: str, count: int, base_seed: int, judged: int, tell: Callable, done: int
 ) -> Verdict:
-    begun = time.perf_counter()
+    begun, made_by = time.perf_counter(), versions(claim)
     lab = Lab(claim.sizes[size], range(base_seed, base_seed + count))
     checks = []
     for check in claim.checks(lab):
@@ -138,7 +136,7 @@ def _judged(
         base_seed=base_seed,
         trained_fraction=fraction,
         setting={name: describe(value) for name, value in claim.knobs.items()},
-        versions=versions(claim),
+        versions=made_by,
         judged=judged,
     )
 
@@ -165,10 +163,12 @@ def _source(claim_file: str | None) -> str:
     return digest.hexdigest()[:12]
 
 
+def checks_in_atlas(claim: Claim, folder: str | Path | None = None) -> int:
+    """How many checks are judged together: those of this claim and of all others there are."""
+    others = [one for name, one in find_claims(folder).items() if name != claim.id]
+    return sum(one.number_of_checks for one in [claim, *others])
+
+
 def _worst(found: list[list[Assumption]]) -> list[Assumption]:
     """Each assumption at the deciding cell where it is closest to failing."""
-    worst = []
-    for same in zip(*found):
-        pick = max if same[0].should == "<< 1" else min
-        worst.append(pick(same, key=lambda one: one.value))
-    return worst
+    return [min(same, key=lambda one: one.room) for same in zip(*found)]

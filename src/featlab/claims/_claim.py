@@ -44,7 +44,15 @@ class Assumption(NamedTuple):
 
     @property
     def holds(self) -> bool:
-        return self.value <= MUCH_LESS if self.should == "<< 1" else self.value >= 1
+        return self.room >= 0
+
+    @property
+    def room(self) -> float:
+        """How far it is from failing; a value that is no number has failed."""
+        if self.should not in ("<< 1", ">= 1"):
+            raise InputError(f"An assumption should be '<< 1' or '>= 1', got {self.should!r}.")
+        room = MUCH_LESS - self.value if self.should == "<< 1" else self.value - 1
+        return -math.inf if math.isnan(room) else room
 
 
 class Lab:

@@ -45,10 +45,11 @@ def _files(folder: Path) -> list[Path]:
 
 
 def _loaded(path: Path) -> ModuleType:
-    spec = importlib.util.spec_from_file_location(path.stem, path)
+    # A package name of its own, or a claim in json.py would take the place of another module.
+    spec = importlib.util.spec_from_file_location(f"featlab_claims.{path.stem}", path)
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)
-    sys.modules[path.stem] = module  # so that its classes can be found by name
+    sys.modules[module.__name__] = module  # so that its classes can be found by name
     try:
         spec.loader.exec_module(module)
     except (Exception, SystemExit) as error:

@@ -12,6 +12,8 @@ def write_skeleton(name: str, folder: str | Path = ".") -> Path:
     """Write NAME.py, a complete claim, and return its path."""
     if not name.isidentifier() or keyword.iskeyword(name) or name.startswith("_"):
         raise InputError(f"A claim's name must be a Python name such as cao2022_phase, got {name!r}.")
+    if (Path(__file__).parent / f"{name}.py").exists():
+        raise InputError(f"featlab has a claim {name!r} already; choose another name.")
     path = Path(folder) / f"{name}.py"
     if path.exists():
         raise InputError(f"{str(path)!r} exists already; choose another name or remove it.")

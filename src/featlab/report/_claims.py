@@ -6,6 +6,7 @@ import json
 import os
 import sys
 import tempfile
+import traceback
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -18,7 +19,7 @@ from featlab.experiment import Experiment
 from featlab.fields import InputError
 from featlab.report._runs import INTERRUPTED, keep_compiled_programs
 from featlab.verdict import EXIT_CODES, Verdict
-from featlab.verification import BASE_SEED, read_job, read_records, verify, versions
+from featlab.verification import BASE_SEED, checks_in_atlas, read_job, read_records, verify, versions
 
 
 def list_claims(*, as_json: bool = False, folder: str | None = None) -> None:
@@ -96,7 +97,7 @@ def verify_claims(
     records, interrupted = [], False
     for claim, options in jobs:
         try:
-            stored = _stored(claim, options, out, perturb)
+            stored = _stored(claim, options, out, perturb, folder)
             if stored is None:
                 verdict = verify(claim, claims=folder, perturb=perturb, **options)
                 record = verdict.record()
@@ -108,6 +109,13 @@ def verify_claims(
                 if not as_json:
                     print(f"{claim.id}: {record['status']} ({record['reason']}), from {out}")
             records.append(record)
+        except InputError:
+            raise
+        except Exception as error:
+            # Exit 1 says refuted, and a claim that breaks is not that.
+            traceback.print_exc()
+            what = f"{type(error).__name__}: {error}"
+            raise InputError(f"{claim.id} broke while it was verified, see above ({what}).") from None
         except KeyboardInterrupt:
             interrupted = True
             hint = f"; the same command goes on from {out}" if out else "; with --out it could go on from there"
@@ -134,7 +142,7 @@ def _jobs(names, every, size, seeds, base_seed, folder, again) -> list[tuple[Cla
     return [(find_claim(name, folder), options) for name in chosen]
 
 
-def _stored(claim: Claim, options, out, perturb) -> dict[str, Any] | None:
+def _stored(claim: Claim, options, out, perturb, folder) -> dict[str, Any] | None:
     """The record in `out` that this job would give again, if there is one."""
     path = None if out is None else Path(out) / f"{claim.id}.json"
     if path is None or not path.is_file():
@@ -148,6 +156,7 @@ def _stored(claim: Claim, options, out, perturb) -> dict[str, Any] | None:
             "base_seed": options["base_seed"],
             "setting": {name: describe(value) for name, value in claim.knobs.items()},
             "versions": versions(claim),
+            "judged": options.get("judged") or checks_in_atlas(claim, folder),
         }
         same = all(record.get(key) == value for key, value in wanted.items())
         return record if same and bool(record.get("perturbed")) == perturb else None

@@ -13,14 +13,14 @@ _PATIENCE = 2.0  # seconds before a bar appears
 @contextmanager
 def progress_bar(
     title: str, total: int, *, shown: bool | None = None, unit: str = "steps"
-) -> Iterator[Callable[[int], None]]:
-    """Yields a function that is told how much of the total has been done.
+) -> Iterator[Callable[..., None]]:
+    """Yields a function that is told how much of the total has been done, and perhaps a word about it.
 
     `shown` None means: only where stderr is a terminal. Without rich there is no bar.
     """
     bar = _bar(unit) if (sys.stderr.isatty() if shown is None else shown) else None
     if bar is None:
-        yield lambda done: None
+        yield lambda done, note="": None
         return
     task = bar.add_task(title, total=total)
     # A timer, because the first report may be long in coming: programs are compiled before they run.
@@ -28,7 +28,7 @@ def progress_bar(
     timer.daemon = True
     timer.start()
     try:
-        yield lambda done: bar.update(task, completed=done)
+        yield lambda done, note="": bar.update(task, completed=done, description=f"{title} {note}".strip())
     finally:
         timer.cancel()
         bar.stop()

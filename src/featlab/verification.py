@@ -111,8 +111,12 @@ def _judged(
     claim: Claim, size: str, count: int, base_seed: int, judged: int, tell: Callable, done: int
 ) -> Verdict:
     begun, made_by = time.perf_counter(), versions(claim)
-    lab = Lab(claim.sizes[size], range(base_seed, base_seed + count))
     checks = []
+    lab = Lab(
+        claim.sizes[size],
+        range(base_seed, base_seed + count),
+        lambda trainings: tell(done + len(checks), f"({trainings} trainings)"),
+    )
     for check in claim.checks(lab):
         checks.append(check)
         tell(done + len(checks))

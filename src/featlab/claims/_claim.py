@@ -58,12 +58,13 @@ class Assumption(NamedTuple):
 class Lab:
     """Where a claim measures: the size, the seeds, and a record of what was run."""
 
-    def __init__(self, size: Size, seeds: Sequence[int], tell: Callable[[int], None] | None = None):
+    def __init__(self, size: Size, seeds: Sequence[int], tell: Callable[[int], None] = lambda trainings: None):
         self.size, self.seeds = size, list(seeds)
         self.deciding: list[Experiment] = []  # the cells a judgement rests on
         self.runs = 0
         self.trained = 0
-        self._tell = tell
+        self.trainings = 0
+        self._tell, self._last = tell, 0
         self._found: dict[Any, xr.Dataset] = {}
 
     def boundary(self, make, parameter, variable, levels, *, over, between, tolerance=0.01, remember=None):
@@ -76,9 +77,10 @@ class Lab:
         )  # fmt: skip
         ((name, values),) = over.items()
         for value in values:
-            at = np.exp(np.nanmean(np.log(found[parameter].sel({name: value}))))
-            if math.isfinite(at):
-                self.deciding.append(make(**{name: value, parameter: float(at)}))
+            crossed = found[parameter].sel({name: value}).values
+            crossed = crossed[np.isfinite(crossed)]
+            if len(crossed):
+                self.deciding.append(make(**{name: value, parameter: float(np.exp(np.log(crossed).mean()))}))
         self.trained += int(found.trained.sum())
         self.runs += found.trained.size
         if remember is not None:
@@ -98,8 +100,10 @@ class Lab:
         return self.trained / self.runs if self.runs else 1.0
 
     def _told(self, done: int) -> None:
-        if self._tell is not None:
-            self._tell(done)
+        """Counts trainings from reports that begin anew with every call of `endings`."""
+        self.trainings += done - self._last if done > self._last else done
+        self._last = done
+        self._tell(self.trainings)
 
 
 class Claim(Part):

@@ -9,24 +9,20 @@ lost at small n. With flips, the error on observed labels falls to p and no furt
 
 from __future__ import annotations
 
-import math
+import dataclasses
 from typing import Any
 
 import numpy as np
 import scipy.stats
 
-from featlab.algorithms import GradientDescent
 from featlab.claims._claim import Assumption, Claim, Size
 from featlab.claims._judge import agrees, bounded_by, exceeds
 from featlab.claims.kou2023_phase import Phase as KouPhase
-from featlab.data import SignalNoise
-from featlab.experiment import Experiment
+from featlab.claims.kou2023_phase import signal_at
 from featlab.fields import probability, real, whole
-from featlab.networks import TwoLayerCNN
-from featlab.probes import at_end, test_error, train_loss, until
+from featlab.probes import at_end, test_error, train_loss
 
 SLOPE = 1 / 4  # 1 / C_2
-AT_MOST = 20_000
 
 
 class ErrorDecay(Claim):
@@ -53,15 +49,13 @@ class ErrorDecay(Claim):
     flip: float = probability(default=0.1)  # p, where labels are flipped
 
     def experiment(self, strength, n, d, tests, flip=0.0):
-        """What is trained: sigma = 1, the signal such that X is the strength."""
-        signal_norm = (strength * d / n) ** 0.25
-        return Experiment(
-            data=SignalNoise(n=n, d=d, signal_norm=signal_norm, label_flip=flip, test_flip=flip),
-            network=TwoLayerCNN(width=self.width, init_scale=self.init_scale * math.sqrt(n) / d),
-            algorithm=GradientDescent(self.learning_rate * n / d),
-            probes=[train_loss.on(at_end), test_error(count=tests).on(at_end)],
-            steps=until(train_loss, self.loss, at_most=AT_MOST),
+        """Kou's experiment with the signal such that X is the strength, and more tests."""
+        kou = KouPhase(
+            width=self.width, learning_rate=self.learning_rate, init_scale=self.init_scale, loss=self.loss
         )
+        trained = kou.experiment(n, d, signal_at(strength, n, d), flip=flip)
+        probes = (train_loss.on(at_end), test_error(count=tests).on(at_end))
+        return dataclasses.replace(trained, probes=probes)
 
     def typical(self):
         return self.experiment(4.0, 256, 1e9, 10_000)

@@ -9,6 +9,7 @@ lost, so they err a quarter of the time at best.
 
 from __future__ import annotations
 
+import dataclasses
 from typing import ClassVar
 
 import jax.numpy as jnp
@@ -21,9 +22,7 @@ from featlab.claims._judge import bounded_by, identity
 from featlab.claims.kou2023_phase import LEVELS, signal_at
 from featlab.claims.kou2023_phase import Phase as KouPhase
 from featlab.data import XorSignalNoise
-from featlab.experiment import Experiment
 from featlab.networks import leaky_relu
-from featlab.probes import at_end, test_error, train_loss, until
 
 BENIGN = 256.0  # X, far above the constant
 _NODES = 40  # of the quadrature over the noise
@@ -63,13 +62,7 @@ class Xor(KouPhase):
         linear_task = super().experiment(n, d, signal_norm, activation, flip)
         flip = self.threshold_flip if flip is None else flip
         data = XorSignalNoise(n=n, d=d, signal_norm=signal_norm, label_flip=flip, test_flip=flip)
-        return Experiment(
-            data=data,
-            network=linear_task.network,
-            algorithm=linear_task.algorithm,
-            probes=[train_loss.on(at_end), test_error.on(at_end)],
-            steps=until(train_loss, self.loss, at_most=linear_task.last_step),
-        )
+        return dataclasses.replace(linear_task, data=data)
 
     def checks(self, lab):
         in_n, in_d = self._boundary_in_n(lab, None), self._boundary_in_d(lab)

@@ -41,23 +41,16 @@ def endings(
     # The last block is filled up, so that one compiled program serves all.
     places = np.minimum(np.arange(count * size), len(seeds) - 1).reshape(count, size)
     numbered([experiments[i] for i in places[:, 0]], rows)  # refuses blocks that have no place beside the first
-    done = 0
-
-    def one(place):
-        nonlocal done
-        # Thread-local, so set where the block runs.
-        with jax.enable_x64(first.precision == 64), jax.default_matmul_precision("highest"):
+    blocks = []
+    with jax.enable_x64(first.precision == 64), jax.default_matmul_precision("highest"):
+        for place in places:
             members = [experiments[i] for i in place]
             experiment, space = numbered(members, rows)
             products = not any(member.product_obstacles() for member in members)
             block_seeds = jnp.asarray([seeds[i] for i in place], jnp.uint32)
-            read = jax.device_get(_finish(experiment, space, block_seeds, rows, products))
-        done += size
-        if tell is not None:
-            tell(min(done, len(seeds)))
-        return read
-
-    blocks = [one(place) for place in places]
+            blocks.append(jax.device_get(_finish(experiment, space, block_seeds, rows, products)))
+            if tell is not None:
+                tell(min(len(blocks) * size, len(seeds)))
     return {name: np.concatenate([block[name] for block in blocks])[: len(seeds)] for name in blocks[0]}
 
 

@@ -39,7 +39,7 @@ class ErrorDecay(Claim):
         "full": Size(seeds=32, strengths=(1, 2, 4, 8, 16), n=(256, 1024, 4096), d=(1e8, 1e10), tests=(1_000_000,)),
     }
     number_of_checks = 5
-    minutes = 6.0  # a million test products for each of 240 networks
+    minutes = 3.0  # a million test products for each of 240 networks
     control_changes = "the labels of the test are flipped like those of training"
 
     width: int = whole(default=16, at_least=1)  # m

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import featlab as fl
-from featlab.trajectory import draw_block, numbered
+from featlab.trajectory import draw_one
 
 pytestmark = pytest.mark.gpu
 
@@ -40,19 +40,19 @@ def make(activation, algorithm, size=None, **data):
 def drawn(experiment, seed):
     """The run's own draw, as NumPy arrays."""
     with jax.enable_x64(True):
-        block, space = numbered([experiment], experiment.data.n)
-        draw = draw_block(block, space, np.array([seed], np.uint32), experiment.data.n)
+        space = experiment.empty_space()
+        draw, _ = draw_one(experiment, space, np.uint32(seed), experiment.data.n)
         order = None
         if isinstance(experiment.data, fl.data.Minibatches):
-            order = minibatch_order(draw.batch_key[0], experiment.data.n)
-        truth = np.asarray(draw.truth.norms[0, 0] * draw.truth.directions[0, 0])
+            order = minibatch_order(draw.batch_key, experiment.data.n)
+        truth = np.asarray(draw.truth.norms[0] * draw.truth.directions[0])
         batch = draw.training
-        start = np.asarray(draw.start.filters[0])
+        start = np.asarray(draw.start.filters)
         return (
             truth,
-            np.asarray(batch.noise[0, :, 0]),
-            np.asarray(batch.clean_labels[0]),
-            np.asarray(batch.labels[0]),
+            np.asarray(batch.noise[:, 0]),
+            np.asarray(batch.clean_labels),
+            np.asarray(batch.labels),
             start,
             order,
         )

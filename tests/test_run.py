@@ -10,6 +10,7 @@ import pytest
 
 import featlab as fl
 from featlab import labelled, runner
+from featlab.trajectory import draw_one
 
 pytestmark = pytest.mark.gpu
 
@@ -224,9 +225,7 @@ def test_a_stream_never_sees_the_same_input_twice():
     history = fl.run(online, seeds=3)
     assert history.attrs["space"] == "Ambient"
     with jax.enable_x64(False):
-        block, space = runner.numbered([online], 20)
-        draw = runner.draw_block(block, space, np.array([0], np.uint32), 20)
-        draw = jax.tree.map(lambda leaf: leaf[0], draw)
+        draw, _ = draw_one(online, online.empty_space(), np.uint32(0), 20)
         batches = [online.data.batch(jax.random.key(t), t, draw.training, draw).inputs for t in range(2)]
     rows = np.concatenate([np.asarray(b)[:, 1] for b in [*batches, draw.training.inputs]])
     assert len(np.unique(rows, axis=0)) == len(rows) == 36

@@ -21,14 +21,17 @@ if TYPE_CHECKING:
     from featlab import testing as testing
     from featlab import theory as theory
     from featlab.boundaries import boundary as boundary
+    from featlab.contours import contour as contour
     from featlab.description import rebuild as rebuild
     from featlab.experiment import Experiment as Experiment
     from featlab.fields import InputError as InputError
     from featlab.runner import run as run
     from featlab.space import Ambient as Ambient
     from featlab.space import Span as Span
+    from featlab.store import export as export
     from featlab.store import load as load
     from featlab.store import save as save
+    from featlab.sweeps import sweep as sweep
     from featlab.verification import verify as verify
     from featlab.verification import verify_again as verify_again
 
@@ -37,6 +40,9 @@ _NAMES = {
     "Experiment": "featlab.experiment",
     "boundary": "featlab.boundaries",
     "InputError": "featlab.fields",
+    "contour": "featlab.contours",
+    "export": "featlab.store",
+    "sweep": "featlab.sweeps",
     "load": "featlab.store",
     "rebuild": "featlab.description",
     "run": "featlab.runner",

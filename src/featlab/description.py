@@ -15,7 +15,7 @@ import math
 import operator
 import sys
 import tomllib
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -91,18 +91,26 @@ def load_experiment(path: str | Path) -> tuple[Experiment, dict[str, Any]]:
 
 def override(experiment: Experiment, changes: Sequence[str]) -> Experiment:
     """The experiment with changes such as `data.snr=0.2` made, those of one part together."""
-    nested: dict[str, Any] = {}
+    parsed: dict[str, Any] = {}
     for change in changes:
         path, equals, text = change.partition("=")
         if not equals or not path:
             raise InputError(f"A change must have the form data.snr=0.2, got {change!r}.")
+        parsed[path] = _literal(text)
+    return changed(experiment, parsed)
+
+
+def changed(experiment: Experiment, changes: Mapping[str, Any]) -> Experiment:
+    """The experiment with dotted fields changed, such as {"data.snr": 0.2}, those of one part together."""
+    nested: dict[str, Any] = {}
+    for path, value in changes.items():
         *way, last = path.split(".")
         place = nested
         for step in way:
             place = place.setdefault(step, {})
             if not isinstance(place, dict):
-                raise InputError(f"{change!r} changes a part that another change replaces.")
-        place[last] = _literal(text)
+                raise InputError(f"{path!r} changes a part that another change replaces.")
+        place[last] = value
     return _changed(experiment, nested)
 
 
@@ -245,3 +253,31 @@ def _changed(target: Any, changes: dict[str, Any]) -> Any:
             raise InputError(f"{type(target).__name__} has no field {name!r}; {did_you_mean(name, fields)}")
     made = {k: _changed(getattr(target, k), v) if isinstance(v, dict) else v for k, v in changes.items()}
     return dataclasses.replace(target, **made)  # type: ignore
+
+
+def foreign(experiment: Experiment) -> list[str]:
+    """The names of everything in an experiment that is not featlab's own."""
+    return sorted(set(_foreign(experiment)))
+
+
+def _foreign(experiment: Experiment) -> Iterator[str]:
+    for value in _everything(experiment, set()):
+        kind = value if isinstance(value, type) or not isinstance(value, eqx.Module) else type(value)
+        if not callable(kind):
+            continue
+        module = getattr(kind, "__module__", None) or ""
+        if not module.startswith("featlab."):
+            yield f"{module}.{getattr(kind, '__qualname__', type(kind).__name__)}"
+
+
+def _everything(value: Any, seen: set[int]) -> Iterator[Any]:
+    if id(value) in seen:
+        return
+    seen.add(id(value))
+    yield value
+    if isinstance(value, eqx.Module):
+        for field in vars(value).values():
+            yield from _everything(field, seen)
+    elif isinstance(value, tuple | list):
+        for item in value:
+            yield from _everything(item, seen)

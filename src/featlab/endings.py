@@ -1,8 +1,14 @@
-"""Many runs at once, each with its own numbers and its own seed, read where they end."""
+"""Many runs at once, each with its own numbers and its own seed, read where they end.
+
+Runs are arranged in units, each one call of a compiled program: on a CPU a loop over blocks that stay in its
+cache, on a GPU few blocks that fill its memory.
+"""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import equinox as eqx
 import jax
@@ -11,66 +17,208 @@ import numpy as np
 
 from featlab.experiment import Experiment
 from featlab.fields import InputError
-from featlab.probes import until
-from featlab.trajectory import NEVER, advance, begin, draw_block, end, numbered, prepare
+from featlab.groups import Group, grouped
+from featlab.probes import Variable, until
+from featlab.probes.running import as_running
+from featlab.trajectory import NEVER, Block, advance, begin, draw_block, end
 
 _IN_CACHE = 32_768  # products that a block of runs holds: beyond, runs are faster one after the other
+_TOGETHER = 32  # runs in a block on a CPU, at most
+_BLOCKS = 64  # in a call, at most
+_WORK = 2e10  # operations in a call, or one block: some tenths of a second on a CPU
+_MEMORY = 0.25  # of a GPU, that a block may fill
 
 
 def endings(
-    experiments: Sequence[Experiment],
-    seeds: Sequence[int],
-    *,
-    rows: int | None = None,
-    tell: Callable[[int], None] | None = None,
+    experiments: Sequence[Experiment], seeds: Sequence[int], *, tell: Callable[[int], None] | None = None
 ) -> dict[str, np.ndarray]:
     """What the probes read at the end of each run, one run for each experiment and its seed.
 
-    The experiments may differ in real numbers only; they train in inner products where they can. Every variable
-    has the run as first axis. Beside the probes' there are `steps_taken` and `trained`. `tell` is told how many
-    runs are done.
+    The experiments may differ in real numbers and in n; they train in inner products where they can. Every
+    variable has the run as first axis. Beside the probes' there are `steps_taken` and `trained`. `tell` is told
+    how many runs are done.
     """
     if len(experiments) != len(seeds) or not experiments:
         raise InputError(f"endings needs one seed for each experiment, got {len(experiments)} and {len(seeds)}.")
     if not all(isinstance(s, int | np.integer) and 0 <= s < 2**31 for s in seeds):
         raise InputError(f"Seeds must be whole numbers from 0 to 2^31 - 1, got {list(seeds)!r}.")
-    first = experiments[0]
-    rows = first.data.n if rows is None else rows
-    size = _block_size(first, rows, len(seeds))
-    count = -(-len(seeds) // size)
-    # The last block is filled up, so that one compiled program serves all.
-    places = np.minimum(np.arange(count * size), len(seeds) - 1).reshape(count, size)
-    numbered([experiments[i] for i in places[:, 0]], rows)  # refuses blocks that have no place beside the first
-    blocks = []
-    with jax.enable_x64(first.precision == 64), jax.default_matmul_precision("highest"):
-        for place in places:
-            members = [experiments[i] for i in place]
-            experiment, space = numbered(members, rows)
-            products = not any(member.product_obstacles() for member in members)
-            block_seeds = jnp.asarray([seeds[i] for i in place], jnp.uint32)
-            blocks.append(jax.device_get(_finish(experiment, space, block_seeds, rows, products)))
+    groups = grouped(experiments)
+    if len(groups) > len({group.rows for group in groups}):
+        raise InputError(
+            "Experiments that run together may differ in finite real numbers (snr, learning_rate, ...) and in n, "
+            f"and these differ in more: {groups[0].first} and {groups[1].first}."
+        )
+    read: dict[str, np.ndarray] = {}
+    done = 0
+    for group in groups:
+        places = group.table.places
+        for runs in units(group, np.arange(len(places)), np.asarray(seeds)[places]):
+            values = compute(group, runs)
+            for name, value in values.items():
+                read.setdefault(name, np.zeros((len(seeds), *value.shape[1:]), value.dtype))
+                read[name][places[runs.experiments]] = value
+            done += len(runs.experiments)
             if tell is not None:
-                tell(min(len(blocks) * size, len(seeds)))
-    return {name: np.concatenate([block[name] for block in blocks])[: len(seeds)] for name in blocks[0]}
+                tell(done)
+    return read
+
+
+class Runs(eqx.Module):
+    """The runs of a unit, in the order in which they are computed and written down.
+
+    `slots[k, f, m]` is the place among them of member m of family f of block k; a slot that fills up a block
+    repeats a run and is marked False in `real`.
+    """
+
+    experiments: np.ndarray  # places in the group's table
+    seeds: np.ndarray
+    slots: np.ndarray
+    real: np.ndarray
+
+
+def units(group: Group, experiments: np.ndarray, seeds: np.ndarray) -> list[Runs]:
+    """The runs of (experiment, seed), arranged in units; seed by seed, so that the first ones show everything."""
+    families = _family_of_each(group)[experiments]
+    order = np.lexsort([families, seeds])
+    experiments, seeds, families = experiments[order], seeds[order], families[order]
+    begins = np.ones(len(order), bool)
+    begins[1:] = (np.diff(seeds) != 0) | (np.diff(families) != 0) | (not group.own)
+    family = np.cumsum(begins) - 1
+    starts, sizes = np.flatnonzero(begins), np.bincount(family)
+    held, members = _runs_in_a_block(group), int(sizes.max())
+    members = -(-members // -(-members // held))  # of a family in one block: equal parts
+    parts = -(-sizes // members)
+    position = np.arange(len(order)) - starts[family]
+    chunk = (np.cumsum(parts) - parts)[family] + position // members
+    slots = np.full((parts.sum(), members), -1)
+    slots[chunk, position % members] = np.arange(len(order))
+    slots = np.where(slots < 0, slots[:, :1], slots)
+    per_block = max(1, held // members)
+    blocks = -(-len(slots) // per_block)
+    per_block = -(-len(slots) // blocks)
+    filled = np.minimum(np.arange(blocks * per_block), len(slots) - 1)
+    slots = slots[filled].reshape(blocks, per_block, members)
+    real = np.zeros(slots.shape, bool)
+    real.ravel()[np.unique(slots.ravel(), return_index=True)[1]] = True
+    length = _blocks_at_once(group, per_block * members)
+    cut = []
+    for start in range(0, blocks, length):
+        part, kept = slots[start : start + length], real[start : start + length]
+        inside, place = np.unique(part, return_inverse=True)
+        cut.append(Runs(experiments[inside], seeds[inside], place.reshape(part.shape), kept))
+    return cut
+
+
+def compute(group: Group, runs: Runs, *, reduced: bool = False) -> dict[str, np.ndarray]:
+    """What was read at the ends of the runs of a unit, in their order.
+
+    Reduced, a variable of many numbers becomes the largest magnitude among them.
+    """
+    count, *shape = runs.slots.shape
+    slots = np.zeros((max(count, _blocks_at_once(group, math.prod(shape))), *shape), int)
+    slots[:count] = runs.slots  # beyond them nothing is computed
+    with jax.enable_x64(group.first.precision == 64), jax.default_matmul_precision("highest"):
+        numbers = _numbers(group, runs, slots)
+        read = _finish(numbers, jnp.asarray(count), group.space, group.rows, group.products, reduced)
+        read = jax.device_get(read)
+    found = {}
+    for name, value in read.items():
+        found[name] = np.empty((len(runs.experiments), *value.shape[3:]), value.dtype)
+        found[name][runs.slots[runs.real]] = value[:count][runs.real]
+    return found
+
+
+def _family_of_each(group: Group) -> np.ndarray:
+    """A number for each experiment, the same for those that differ in the group's own numbers alone."""
+    others = [c for p, c in group.table.columns.items() if p not in group.own and np.any(c != c[0])]
+    if not others:
+        return np.zeros(len(group.table.places), int)
+    return np.unique(np.stack(others, axis=1), axis=0, return_inverse=True)[1].reshape(-1)
+
+
+def _numbers(group: Group, runs: Runs, slots: np.ndarray) -> tuple[Experiment, Experiment | None, Any]:
+    """The numbers of all runs, as experiments: what a family shares, and what each of its runs has alone."""
+    leaves, parts = jax.tree.flatten(group.first)
+    own = group.own if slots.shape[-1] > 1 else ()
+    shared_leaves: list[Any] = list(leaves)
+    own_leaves: list[Any] = [None] * len(leaves)
+    for place, column in group.table.columns.items():
+        kind = int if isinstance(leaves[place], int) else float
+        values = column[runs.experiments]
+        if place in own:
+            shared_leaves[place], own_leaves[place] = None, jnp.asarray(values[slots], kind)
+        else:
+            shared_leaves[place] = jnp.asarray(values[slots[..., 0]], kind)
+    seeds = jnp.asarray(runs.seeds[slots[..., 0]], jnp.uint32)
+    members = jax.tree.unflatten(parts, own_leaves) if own else None
+    return jax.tree.unflatten(parts, shared_leaves), members, seeds
 
 
 @eqx.filter_jit
-def _finish(experiment, space, seeds, rows, products):
-    draws = draw_block(experiment, space, seeds, rows, products=products)
-    prepared, carry = prepare(experiment, draws), begin(experiment, draws)
+def _finish(numbers, count, space, rows, products, reduced):
+    """The blocks of a unit one after the other, `count` of them; the rest of the results stays zero."""
+
+    def one(k):
+        shared, own, seeds = jax.tree.map(lambda leaf: leaf[k] if eqx.is_array(leaf) else leaf, numbers)
+        block = draw_block(shared, own, space, seeds, rows, products=products)
+        read = follow(block, reduced=reduced)
+        return read if own is not None else {name: value[:, None] for name, value in read.items()}
+
+    length = len(numbers[2])
+    shapes = jax.eval_shape(one, 0)
+    nothing = jax.tree.map(lambda leaf: jnp.zeros((length, *leaf.shape), leaf.dtype), shapes)
+
+    def put(k, found):
+        return jax.tree.map(lambda into, value: into.at[k].set(value), found, one(k))
+
+    return jax.lax.fori_loop(0, count, put, nothing)
+
+
+def follow(block: Block, *, reduced: bool) -> dict[str, Any]:
+    """Carry a block to its end; what its probes read there, and how its runs fared."""
+    experiment, carry = block.experiment, begin(block)
     times, due = jnp.array([experiment.last_step]), jnp.ones((1, len(experiment.probes)), bool)
-    carry, readings = advance(experiment, draws, prepared, carry, times, due)
-    carry = end(experiment, draws, carry)
+    carry, readings = advance(block, carry, times, due)
+    carry = end(block, carry)
     read = {name: value[0] for reading in readings for name, value in reading.items()}
     fine = carry.diverged_at == NEVER
     if isinstance(experiment.steps, until):
         fine = fine & (carry.stopped_at != NEVER)
-    return {**read, "steps_taken": carry.steps_taken, "trained": fine}
+    return {**(_reduced(block, read) if reduced else read), "steps_taken": carry.steps_taken, "trained": fine}
 
 
-def _block_size(experiment: Experiment, rows: int, runs: int) -> int:
-    if jax.default_backend() != "cpu":
-        return runs
-    held = 2 * rows * max(experiment.network.vectors(), 1)  # two patches
-    size = int(np.clip(_IN_CACHE // held, 1, 16))
-    return -(-runs // -(-runs // size))
+def _reduced(block, read):
+    """One number for each variable: the largest magnitude, of padding none."""
+    described = {k: v or Variable() for p in block.experiment.probes for k, v in (as_running(p) or p).variables}
+
+    def one(run, values):
+        mask = run.draw.training.mask
+        reduced = {}
+        for name, value in values.items():
+            dims = described.get(name, Variable()).dims.split()[: value.ndim]
+            on_samples = [-1 if dim == "sample" else 1 for dim in dims] + [1] * (value.ndim - len(dims))
+            real = jnp.where(mask.reshape(on_samples), value, 0) if "sample" in dims else value
+            reduced[name] = jnp.max(jnp.abs(real)) if value.ndim else value
+        return reduced
+
+    return block.map(one, read)
+
+
+def _runs_in_a_block(group: Group) -> int:
+    device = jax.local_devices()[0]
+    if device.platform != "cpu":
+        memory = (device.memory_stats() or {}).get("bytes_limit", 4e9)
+        return max(1, int(_MEMORY * memory / (12 * group.size)))  # a draw, and twice as much to work with
+    held = 2 * group.rows * max(group.first.network.vectors(), 1)  # two patches
+    return int(np.clip(_IN_CACHE // held, 1, _TOGETHER))
+
+
+def _blocks_at_once(group: Group, runs: int) -> int:
+    """How many blocks of so many runs one call takes."""
+    return int(np.clip(_WORK // (work(group) * runs), 1, _BLOCKS))
+
+
+def work(group: Group) -> float:
+    """About how many operations one run takes, if it takes all its steps."""
+    vectors = max(group.first.network.vectors(), 1)
+    return max(group.first.last_step, 1) * 4 * vectors * group.rows * (group.rows + 50) + 10 * group.size

@@ -32,7 +32,7 @@ class Origin:
         self.experiment = experiment
         self.unit = time_unit(experiment)
         self.attrs = {"experiment": describe(experiment), "featlab_version": featlab.__version__}
-        self.attrs |= _theory_numbers(experiment)
+        self.attrs |= theory_numbers(experiment)
 
 
 class Recorded:
@@ -185,7 +185,7 @@ def _time_coords(unit, dim, at):
     return coords
 
 
-def _theory_numbers(experiment: Experiment) -> dict[str, float]:
+def theory_numbers(experiment: Experiment) -> dict[str, float]:
     """What a curve of early growth needs to know; the last three only where its derivation holds."""
     model = vector_model(experiment.data)
     if model is None:

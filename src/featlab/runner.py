@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -13,7 +14,7 @@ from featlab.experiment import Experiment
 from featlab.fields import InputError, whole_if_exact
 from featlab.labelled import Origin, Recorded, labelled
 from featlab.progress import progress_bar
-from featlab.trajectory import advance, begin, draw_block, end, numbered, prepare
+from featlab.trajectory import Block, advance, begin, draw_block, end, repeated
 
 _BLOCK = 16  # runs that step together on a CPU: their weights stay in its cache
 _SEGMENTS = 20  # at least so many returns to Python, for the progress bar and an interrupt
@@ -35,7 +36,7 @@ def run(
     training set is padded to. With `products` it trains in inner products, the same numbers at a fraction of the
     cost, where the experiment allows it. Interrupted, it returns what was recorded so far.
     """
-    seeds = _seeds(seeds)
+    seeds = as_seeds(seeds)
     rows = experiment.data.n if rows is None else rows
     if not isinstance(rows, int) or rows < experiment.data.n:
         raise InputError(f"run(rows=) must be a whole number of at least n = {experiment.data.n}, got {rows!r}.")
@@ -52,11 +53,11 @@ def run(
         interrupted = False
         with progress_bar("training", experiment.last_step * len(blocks), shown=progress) as tell:
             try:
-                traced, space = numbered([experiment] * len(blocks[0]), rows)
+                traced, space = repeated(experiment, len(blocks[0])), experiment.empty_space(rows)
                 for i, members in enumerate(blocks):
-                    draws = draw_block(traced, space, jnp.asarray(members), rows, products=products)
-                    recorded.append(Recorded(draws, len(experiment.probes)))
-                    for step in _train(traced, recorded[-1], times, due):
+                    drawn = draw_block(traced, None, space, jnp.asarray(members), rows, products=products)
+                    recorded.append(Recorded(drawn.shared.draw, len(experiment.probes)))
+                    for step in _train(drawn, recorded[-1], times, due):
                         tell(i * experiment.last_step + step)
             except KeyboardInterrupt:
                 interrupted = True
@@ -68,10 +69,9 @@ def run(
         return labelled(origin, seeds, times, due, recorded, rows, interrupted)
 
 
-def _train(traced: Experiment, recorded: Recorded, times: np.ndarray, due: np.ndarray) -> Iterator[int]:
+def _train(block: Block, recorded: Recorded, times: np.ndarray, due: np.ndarray) -> Iterator[int]:
     """Carry a block through all times, a few at a time, keeping what is due; yields the step it has come to."""
-    draws = recorded.draws
-    prepared, carry = prepare(traced, draws), begin(traced, draws)
+    carry = begin(block)
     length = -(-len(times) // _SEGMENTS)
     for start in range(0, len(times), length):
         part, part_due = times[start : start + length], due[start : start + length]
@@ -79,10 +79,10 @@ def _train(traced: Experiment, recorded: Recorded, times: np.ndarray, due: np.nd
         missing = length - len(part)
         part = np.concatenate([part, np.full(missing, part[-1])])
         part_due = np.concatenate([part_due, np.zeros((missing, due.shape[1]), bool)])
-        carry, readings = advance(traced, draws, prepared, carry, jnp.asarray(part), jnp.asarray(part_due))
+        carry, readings = advance(block, carry, jnp.asarray(part), jnp.asarray(part_due))
         recorded.add(jax.device_get(readings), part_due, carry, start + length - missing)
         yield int(part[-1])
-    recorded.carry = end(traced, draws, carry)
+    recorded.carry = end(block, carry)
 
 
 def _schedule(experiment: Experiment) -> tuple[np.ndarray, np.ndarray]:
@@ -99,10 +99,13 @@ def _schedule(experiment: Experiment) -> tuple[np.ndarray, np.ndarray]:
     return times, due
 
 
-def _seeds(seeds) -> np.ndarray:
+def as_seeds(seeds: Any, verb: str = "run") -> np.ndarray:
+    """The seeds: so many, counted from 0, or those that are given."""
     seeds = whole_if_exact(seeds)
     if isinstance(seeds, bool) or (isinstance(seeds, int) and seeds < 1):
-        raise InputError(f"run(seeds=) must be a whole number of at least 1, or a list of seeds, got {seeds!r}.")
+        raise InputError(
+            f"{verb}(seeds=) must be a whole number of at least 1, or a list of seeds, got {seeds!r}."
+        )
     values = (
         list(range(seeds)) if isinstance(seeds, int) else list(seeds) if isinstance(seeds, Iterable) else [seeds]
     )

@@ -1,7 +1,7 @@
 """The compiled core: a block of runs, drawn and then carried from one recording time to the next.
 
-The experiment of a block has its real numbers as arrays with the run as first axis, so that each run may have
-its own: a learning rate, a signal, a level. `numbered` makes it of one experiment for each run.
+A block is made of families. The runs of a family have one seed and differ in numbers that leave most of what is
+drawn as it is, such as the length of the signal: what they have in common is drawn, kept and multiplied once.
 
 All runs of a block step together. A run that reached its level or diverged is frozen, so that no run's result
 depends on the company it keeps, and a block whose runs are all frozen takes no more steps.
@@ -9,8 +9,8 @@ depends on the company it keeps, and a block whose runs are all frozen takes no 
 
 from __future__ import annotations
 
-import math
-from collections.abc import Sequence
+import dataclasses
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -21,7 +21,7 @@ from jaxtyping import Array, Bool, Int, PRNGKeyArray
 
 from featlab.algorithms import AbstractAlgorithm, Info, State
 from featlab.experiment import Experiment
-from featlab.fields import InputError
+from featlab.networks import AbstractProductNetwork
 from featlab.probes import AbstractRunning, Probe, View, until
 from featlab.probes.running import as_running, read
 from featlab.products import ProductDraw, ProductTask, in_products
@@ -31,135 +31,198 @@ from featlab.task import Draw, Task, draw_run
 NEVER = -1
 
 
+class Run(eqx.Module):
+    """One run: what is trained, what chance decided, and what each probe drew beforehand."""
+
+    experiment: Experiment
+    draw: Draw
+    prepared: tuple[Any, ...]
+
+    @property
+    def task(self) -> Task:
+        experiment = self.experiment
+        kind = ProductTask if isinstance(self.draw, ProductDraw) else Task
+        return kind(experiment.data, experiment.network, experiment.bound_objective, self.draw)
+
+    def view(self, params, step, info, prepared=None) -> View:
+        return View(params, step, self.task, self.experiment.algorithm, info, prepared)
+
+
+class Block(eqx.Module):
+    """Runs that step together: what the runs of a family share, and what each run has of its own.
+
+    Arrays of `shared` have the family as first axis, those of `own` the family and the member. Without `own`
+    every family is one run, and there is no axis of members anywhere.
+    """
+
+    shared: Run
+    own: Run | None
+
+    @property
+    def experiment(self) -> Experiment:
+        """What all runs have in common: the parts, not the numbers."""
+        return self.shared.experiment
+
+    def map(self, one: Callable[..., Any], *of_runs: Any) -> Any:
+        """`one(run, *of_run)` for every run; arrays have the axes of the runs in front."""
+
+        def whole(shared, own, *of_run):
+            return one(_combined(shared, own), *of_run)
+
+        if self.own is not None:
+            whole = eqx.filter_vmap(whole, in_axes=(None, *[eqx.if_array(0)] * (1 + len(of_runs))))
+        return eqx.filter_vmap(whole)(self.shared, self.own, *of_runs)
+
+
 class Carry(eqx.Module):
-    """A block of runs at one moment; every array but the clock has the run as its first axis."""
+    """A block of runs at one moment; every array but the clock has the axes of the runs in front."""
 
     step: Int[Array, ""]
     state: State
     info: Info
     memories: tuple[Any, ...]  # of the running probes
-    stopped_at: Int[Array, " run"]  # NEVER while the level is not reached
-    diverged_at: Int[Array, " run"]
+    stopped_at: Int[Array, "*run"]  # NEVER while the level is not reached
+    diverged_at: Int[Array, "*run"]
 
     @property
-    def live(self) -> Bool[Array, " run"]:
+    def live(self) -> Bool[Array, "*run"]:
         return (self.stopped_at == NEVER) & (self.diverged_at == NEVER)
 
     @property
-    def steps_taken(self) -> Int[Array, " run"]:
+    def steps_taken(self) -> Int[Array, "*run"]:
         """How far each run has come: no further than where it was frozen."""
         diverged = jnp.where(self.diverged_at == NEVER, self.step, self.diverged_at - 1)
         return jnp.where(self.stopped_at == NEVER, diverged, self.stopped_at)
 
 
-def numbered(experiments: Sequence[Experiment], rows: int) -> tuple[Experiment, AbstractSpace]:
-    """The experiments of a block as one, and the spaces its runs start from."""
-    for other in experiments[1:]:
-        if not _alike(experiments[0], other):
-            raise InputError(
-                "Experiments that run together may differ in finite real numbers only (snr, learning_rate, ...), "
-                f"and these differ in more: {experiments[0]} and {other}."
-            )
-    spaces = [one.empty_space(rows) for one in experiments]
-    if len({jax.tree.structure(space) for space in spaces}) > 1:
-        raise InputError("Experiments that run together must all fit into a Span, or have one d in Ambient.")
-    return _stacked(experiments), _stacked(spaces)
+def repeated(experiment: Experiment, runs: int) -> Experiment:
+    """The experiment of so many runs with the same numbers: each real number becomes an array of them."""
+    return jax.tree.map(lambda leaf: jnp.full(runs, leaf, float) if isinstance(leaf, float) else leaf, experiment)
 
 
-def _alike(one, other) -> bool:
-    def fixed(tree):
-        return jax.tree.map(lambda leaf: math.isinf(leaf) if isinstance(leaf, float) else leaf, tree)
+def draw_one(
+    experiment: Experiment, space: AbstractSpace, seed: Array, rows: int, *, products: bool = False
+) -> tuple[Draw, tuple[Any, ...]]:
+    """Draw one run, and what its probes want to know beforehand; `space` is the empty one of any dimension.
 
-    return bool(eqx.tree_equal(fixed(one), fixed(other)))
+    With `products` as training in products needs it.
+    """
+    if not getattr(space, "infinite", False):  # infinity is a matter of the program, not of a number
+        space = eqx.tree_at(lambda s: s.dimension, space, experiment.data.d)
+    data, network, holdouts = experiment.data, experiment.network, experiment.algorithm.holdouts
+    draw = draw_run(data, network, space, rows, holdouts, jax.random.key(seed))
+    if products:
+        assert isinstance(network, AbstractProductNetwork)
+        draw = in_products(draw, network)
+    task = Run(experiment, draw, ()).task
+    return draw, tuple(p.prepared(task) if isinstance(p, Probe) else None for p in experiment.probes)
 
 
-def _stacked(trees):
-    """One tree whose real numbers and arrays have the run as first axis."""
-
-    def stack(*leaves):
-        if isinstance(leaves[0], float):
-            return jnp.asarray(leaves, float)
-        return jnp.stack(leaves) if isinstance(leaves[0], jax.Array) else leaves[0]
-
-    return jax.tree.map(stack, *trees)
-
-
+@eqx.filter_jit
 def draw_block(
-    experiment: Experiment, space: AbstractSpace, seeds: Array, rows: int, *, products: bool = False
-) -> Draw:
-    """Draw a block of runs, one for each seed; with `products` as training in products needs them."""
-    holdouts = experiment.algorithm.holdouts
-    return _draw_block(experiment.data, experiment.network, holdouts, space, seeds, rows, products)
+    shared: Experiment,
+    own: Experiment | None,
+    space: AbstractSpace,
+    seeds: Int[Array, " family"],
+    rows: int,
+    *,
+    products: bool = False,
+) -> Block:
+    """Draw the runs of a block, one seed for each family.
+
+    Numbers of `shared` have the family as first axis, those of `own`, where there are any, the family and the
+    member.
+    """
+
+    def draw(own, shared, seed):
+        return draw_one(_combined(shared, own), space, seed, rows, products=products)
+
+    if own is None:
+        return Block(Run(shared, *eqx.filter_vmap(partial(draw, None))(shared, seeds)), None)
+    one_family = jax.tree.map(lambda leaf: leaf[0] if eqx.is_array(leaf) else leaf, (shared, seeds))
+    one_member = jax.tree.map(lambda leaf: leaf[0, 0], own)
+    traced = dependencies(lambda own: draw(own, *one_family), one_member)
+    differs = jax.tree.map(lambda outcome: bool(outcome.on), traced)
+    axes = jax.tree.map(lambda outcome: 0 if outcome.on else None, traced)
+    family = eqx.filter_vmap(draw, in_axes=(eqx.if_array(0), None, None), out_axes=axes)
+    of_members, of_families = eqx.partition(eqx.filter_vmap(family)(own, shared, seeds), differs)
+    return Block(Run(shared, *of_families), Run(own, *of_members))
+
+
+def _combined(shared, own):
+    return shared if own is None else eqx.combine(shared, own)
+
+
+@dataclasses.dataclass(frozen=True)
+class Outcome:
+    """An array that a function returns: how many numbers, and on which leaves of its argument they depend."""
+
+    size: int = 0
+    on: frozenset[int] = frozenset()
+
+
+def dependencies(function: Callable, argument: Any) -> Any:
+    """What depends on what: an `Outcome` in place of every leaf of function(argument)."""
+    are_arrays = None
+
+    def arrays(argument):
+        nonlocal are_arrays
+        returned = function(argument)
+        are_arrays = jax.tree.map(eqx.is_array, returned)
+        return eqx.filter(returned, eqx.is_array)
+
+    jaxpr = jax.make_jaxpr(arrays)(argument).jaxpr
+    on = {id(variable): frozenset([i]) for i, variable in enumerate(jaxpr.invars)}
+    nothing = frozenset[int]()
+    for equation in jaxpr.eqns:
+        reached = nothing.union(*[on.get(id(variable), nothing) for variable in equation.invars])
+        on |= {id(variable): reached for variable in equation.outvars}
+    outcomes = iter([Outcome(v.aval.size, on.get(id(v), nothing)) for v in jaxpr.outvars])
+    return jax.tree.map(lambda is_array: next(outcomes) if is_array else Outcome(), are_arrays)
 
 
 @eqx.filter_jit
-def _draw_block(data, network, holdouts, space, seeds, rows, products):
-    def one(data, network, space, seed):
-        draw = draw_run(data, network, space, rows, holdouts, jax.random.key(seed))
-        return in_products(draw, network) if products else draw
-
-    return eqx.filter_vmap(one)(data, network, space, seeds)
-
-
-@eqx.filter_jit
-def begin(experiment: Experiment, draws: Draw) -> Carry:
+def begin(block: Block) -> Carry:
     """The block before its first step."""
 
-    def one(experiment, draw):
-        task = _task(experiment, draw)
-        state = experiment.algorithm.init(jax.random.fold_in(draw.algorithm_key, 2**31 - 1), task)
-        info = no_info(experiment.algorithm, draw.algorithm_key, state, task)
-        view = View(state.params, jnp.zeros((), int), task, experiment.algorithm, info)
-        memories = tuple(probe.begin(view) for probe in running_probes(experiment))
-        return state, info, memories, _reached(experiment, view)
+    def one(run):
+        algorithm, key, task = run.experiment.algorithm, run.draw.algorithm_key, run.task
+        state = algorithm.init(jax.random.fold_in(key, 2**31 - 1), task)
+        info = no_info(algorithm, key, state, task)
+        view = run.view(state.params, jnp.zeros((), int), info)
+        memories = tuple(probe.begin(view) for probe in running_probes(run.experiment))
+        return state, info, memories, _reached(run.experiment, view)
 
-    state, info, memories, reached = eqx.filter_vmap(one)(experiment, draws)
+    state, info, memories, reached = block.map(one)
     never = jnp.full(reached.shape, NEVER)
     return Carry(jnp.zeros((), int), state, info, memories, jnp.where(reached, 0, never), never)
 
 
 @eqx.filter_jit
-def prepare(experiment: Experiment, draws: Draw) -> tuple[Any, ...]:
-    """What each probe draws once for all its readings."""
-
-    def one(experiment, draw):
-        task = _task(experiment, draw)
-        return tuple(p.prepared(task) if isinstance(p, Probe) else None for p in experiment.probes)
-
-    return eqx.filter_vmap(one)(experiment, draws)
-
-
-@eqx.filter_jit
-def advance(experiment: Experiment, draws: Draw, prepared, carry: Carry, times: Array, due: Array):
+def advance(block: Block, carry: Carry, times: Array, due: Array):
     """Carry the block through the given times; at each, read the scheduled probes that are due.
 
     `due[k, p]` says whether probe p is to be read at the k-th time; what is not due comes back as zeros.
     """
-    probes = experiment.probes
 
     def to_next(carry: Carry, now):
         time, is_due = now
-        carry = jax.lax.while_loop(
-            lambda c: (c.step < time) & jnp.any(c.live), partial(_step, experiment, draws), carry
-        )
+        carry = jax.lax.while_loop(lambda c: (c.step < time) & jnp.any(c.live), partial(_step, block), carry)
         carry = eqx.tree_at(lambda c: c.step, carry, time)
-        readings = tuple(
-            _read_if(is_due[p], partial(_read, experiment, probe), draws, prepared[p], carry)
-            for p, probe in enumerate(probes)
-        )
-        return carry, readings
+        places = range(len(block.experiment.probes))
+        return carry, tuple(_read_if(is_due[p], partial(_read, p, block), carry) for p in places)
 
     return jax.lax.scan(to_next, carry, (times, due))
 
 
 @eqx.filter_jit
-def end(experiment: Experiment, draws: Draw, carry: Carry) -> Carry:
+def end(block: Block, carry: Carry) -> Carry:
     """The block after its last step: a run whose last step left the finite numbers is told apart here."""
 
-    def finite(experiment, draw, state):
-        return jnp.isfinite(_task(experiment, draw).value(state.params, draw.training, draw.algorithm_key))
+    def finite(run, state):
+        return jnp.isfinite(run.task.value(state.params, run.draw.training, run.draw.algorithm_key))
 
-    lost = carry.live & ~eqx.filter_vmap(finite)(experiment, draws, carry.state)
+    lost = carry.live & ~block.map(finite, carry.state)
     return eqx.tree_at(lambda c: c.diverged_at, carry, jnp.where(lost, carry.step, carry.diverged_at))
 
 
@@ -169,37 +232,30 @@ def no_info(algorithm: AbstractAlgorithm, key: PRNGKeyArray, state: State, task:
     return jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), shapes)
 
 
+def is_running(probe: Probe | AbstractRunning) -> bool:
+    """Whether a probe looks at every step."""
+    return as_running(probe) is not None
+
+
 def running_probes(experiment: Experiment) -> tuple[AbstractRunning, ...]:
     """Those of the experiment's probes that look at every step."""
     return tuple(r for r in map(as_running, experiment.probes) if r is not None)
 
 
-def _task(experiment: Experiment, draw: Draw) -> Task:
-    kind = ProductTask if isinstance(draw, ProductDraw) else Task
-    return kind(experiment.data, experiment.network, experiment.bound_objective, draw)
-
-
-def _view(experiment, draw, params, step, info, prepared=None) -> View:
-    return View(params, step, _task(experiment, draw), experiment.algorithm, info, prepared)
-
-
-def _step(experiment: Experiment, draws: Draw, carry: Carry) -> Carry:
-    running = running_probes(experiment)
-
-    def one(experiment, draw, state, info, memories):
+def _step(block: Block, carry: Carry) -> Carry:
+    def one(run, state, info, memories):
+        algorithm, running = run.experiment.algorithm, running_probes(run.experiment)
         # The clock is shared by the block, so that a branch on it stays a branch under vmap.
         state = eqx.tree_at(lambda s: s.step, state, carry.step)
-        key = jax.random.fold_in(draw.algorithm_key, carry.step)
-        before = _view(experiment, draw, state.params, carry.step, info)
+        key = jax.random.fold_in(run.draw.algorithm_key, carry.step)
+        before = run.view(state.params, carry.step, info)
         memories = tuple(probe.update(memory, key, before) for probe, memory in zip(running, memories))
-        new_state, new_info = experiment.algorithm.step(key, state, before.task)
-        after = _view(experiment, draw, new_state.params, carry.step + 1, new_info)
+        new_state, new_info = algorithm.step(key, state, before.task)
+        after = run.view(new_state.params, carry.step + 1, new_info)
         finite = _all_finite(new_state.params) & jnp.isfinite(new_info.value)
-        return new_state, new_info, memories, finite, _reached(experiment, after)
+        return new_state, new_info, memories, finite, _reached(run.experiment, after)
 
-    state, info, memories, finite, reached = eqx.filter_vmap(one)(
-        experiment, draws, carry.state, carry.info, carry.memories
-    )
+    state, info, memories, finite, reached = block.map(one, carry.state, carry.info, carry.memories)
     live = carry.live
     # A run that diverges keeps its last finite parameters.
     moves = live & finite
@@ -214,17 +270,13 @@ def _step(experiment: Experiment, draws: Draw, carry: Carry) -> Carry:
     )
 
 
-def _read(experiment: Experiment, probe: Probe | AbstractRunning, draws: Draw, prepared, carry: Carry):
-    running = as_running(probe)
-    place = running_probes(experiment).index(running) if running is not None else None
+def _read(place: int, block: Block, carry: Carry):
+    def one(run, state, info, memories, step):
+        probe, before = run.experiment.probes[place], run.experiment.probes[:place]
+        memory = memories[sum(map(is_running, before))] if is_running(probe) else None
+        return read(probe, memory, run.view(state.params, step, info, run.prepared[place]))
 
-    def one(experiment, draw, prepared, state, info, memories, step):
-        view = _view(experiment, draw, state.params, step, info, prepared)
-        return read(probe, None if place is None else memories[place], view)
-
-    return eqx.filter_vmap(one)(
-        experiment, draws, prepared, carry.state, carry.info, carry.memories, carry.steps_taken
-    )
+    return block.map(one, carry.state, carry.info, carry.memories, carry.steps_taken)
 
 
 def _read_if(due, read, *seen):
@@ -249,6 +301,6 @@ def _all_finite(params):
 
 def _where(chosen, new, old):
     def pick(a, b):
-        return jnp.where(chosen.reshape(-1, *[1] * (a.ndim - 1)), a, b)
+        return jnp.where(chosen.reshape(*chosen.shape, *[1] * (a.ndim - chosen.ndim)), a, b)
 
     return jax.tree.map(pick, new, old)

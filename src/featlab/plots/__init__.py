@@ -8,4 +8,5 @@ from featlab.plots._style import save as save
 from featlab.plots.coefficients import coefficient_growth as coefficient_growth
 from featlab.plots.losses import losses as losses
 from featlab.plots.margins import margins as margins
+from featlab.plots.phase_diagram import phase_diagram as phase_diagram
 from featlab.plots.verdict import verdict as verdict

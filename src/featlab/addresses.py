@@ -1,0 +1,100 @@
+"""What a result is of: an address for every run, made of all that its numbers depend on and nothing else.
+
+The parts of featlab are known by their text, the numbers by their values, and code of the user's own by the
+program it makes: the jaxpr of a whole run. So editing the body of an activation changes the address, and
+renaming it does not bring old results back.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from featlab.description import describe, foreign
+from featlab.endings import follow
+from featlab.fields import InputError
+from featlab.groups import Group, size_place, takes_traced_size
+from featlab.trajectory import draw_block
+
+NUMERICS = 1  # to be raised with every change that gives other numbers for the same experiment and seed
+WIDTH = 16  # bytes of an address
+_ROWS = 8  # of the training set in the program that stands for code of the user's own
+
+
+def addresses(group: Group, experiments: np.ndarray, seeds: np.ndarray) -> np.ndarray:
+    """One address for each run of (experiment, seed); (run, WIDTH) bytes."""
+    prefix = hashlib.blake2b(_parts(group).encode(), digest_size=WIDTH).digest()
+    columns = dict(group.table.columns)
+    n = size_place(group.first)
+    if n is not None and n not in columns:
+        columns[n] = np.full(len(group.table.places), group.first.data.n)
+    numbers = np.stack([columns[place] for place in sorted(columns)], axis=1).astype("<f8")
+    of_experiments = [hashlib.blake2b(prefix + row.tobytes(), digest_size=WIDTH) for row in numbers + 0.0]
+    found = bytearray()
+    for experiment, seed in zip(experiments.tolist(), seeds.tolist()):
+        one = of_experiments[experiment].copy()
+        one.update(seed.to_bytes(4, "little"))
+        found += one.digest()
+    return np.frombuffer(bytes(found), np.uint8).reshape(-1, WIDTH)
+
+
+def _parts(group: Group) -> str:
+    """The text of what is the same in all experiments of a group."""
+    leaves, parts = jax.tree.flatten(group.first)
+    n = size_place(group.first)
+    blank = [0.0 if isinstance(leaf, float) else 0 if i == n else leaf for i, leaf in enumerate(leaves)]
+    text = f"featlab {NUMERICS}: {describe(jax.tree.unflatten(parts, blank))}"
+    names = foreign(group.first)
+    return text if not names else f"{text} with {_program(group, names)}"
+
+
+def _program(group: Group, names: list[str]) -> str:
+    """The program of one run, as text: what code of the user's own comes to."""
+    first, n = group.first, size_place(group.first)
+    leaves, parts = jax.tree.flatten(first)
+    traced = takes_traced_size(first)  # then one program stands for all n
+    rows = _ROWS if traced else first.data.n
+    space, listed = first.empty_space(rows), ", ".join(names)
+
+    def whole(numbers, seed):
+        filled = list(leaves)
+        for place, number in numbers.items():
+            filled[place] = number
+        experiment = jax.tree.unflatten(parts, filled)
+        return follow(draw_block(experiment, None, space, seed, rows, products=group.products), reduced=True)
+
+    places = [i for i, leaf in enumerate(leaves) if isinstance(leaf, float) or (traced and i == n)]
+    with jax.enable_x64(first.precision == 64):
+        numbers = {i: jnp.asarray([leaves[i]], int if i == n else float) for i in places}
+        try:
+            jaxpr = jax.make_jaxpr(whole)(numbers, jnp.zeros(1, jnp.uint32))
+        except (jax.errors.JAXTypeError, jax.errors.JAXIndexError) as error:
+            raise InputError(
+                f"Results of {listed} cannot be stored, since JAX cannot trace it ({type(error).__name__}); "
+                "write it with jax.numpy."
+            ) from None
+    if any("callback" in primitive for primitive in _primitives(jaxpr.jaxpr)):
+        raise InputError(
+            f"Results of {listed} cannot be stored: it calls back into Python, where featlab cannot see whether "
+            "it has changed; leave `out` away, or write it with jax.numpy."
+        )
+    constants = b"".join(np.asarray(constant).tobytes() for constant in jaxpr.consts)
+    # Addresses in memory and places in files say nothing about what is computed.
+    text = re.sub(r" at 0x[0-9a-f]+|0x[0-9a-f]+", "", str(jaxpr))
+    return hashlib.blake2b(text.encode() + constants, digest_size=WIDTH).hexdigest()
+
+
+def _primitives(jaxpr: Any) -> Iterator[str]:
+    for equation in jaxpr.eqns:
+        yield equation.primitive.name
+        for value in equation.params.values():
+            for inside in value if isinstance(value, tuple | list) else (value,):
+                inner = getattr(inside, "jaxpr", inside)
+                if hasattr(inner, "eqns"):
+                    yield from _primitives(inner)

@@ -23,7 +23,7 @@ from featlab.probes.running import as_running
 from featlab.trajectory import NEVER, Block, advance, begin, draw_block, end
 
 _IN_CACHE = 32_768  # products that a block of runs holds: beyond, runs are faster one after the other
-_TOGETHER = 32  # runs in a block on a CPU, at most
+_TOGETHER = 64  # runs in a block on a CPU, at most
 _BLOCKS = 64  # in a call, at most
 _WORK = 2e10  # operations in a call, or one block: some tenths of a second on a CPU
 _MEMORY = 0.25  # of a GPU, that a block may fill

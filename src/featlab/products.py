@@ -100,6 +100,9 @@ class ProductTask(Task):
     def respond(self, params, products):
         return super().respond(params.rest, products)
 
+    def respond_to_all(self, params, patches):
+        return super().respond_to_all(params.rest, patches)
+
     def learnt(self, params, *, shrinks):
         """Coefficients on the basis; of the start nothing is lost, and nothing lies outside."""
         both = jnp.concatenate([params.weights.signals, params.weights.noise], axis=1)
@@ -149,9 +152,7 @@ class ProductTask(Task):
         samples = len(training.mask)
         signals = jnp.einsum("rs,i->sri", self.draw.truth.norms[None] * seen.weights.signals, jnp.ones(samples))
         noise = jnp.moveaxis(seen.weights.noise.reshape(-1, samples, model.noise_count), -1, 0)
-        coins = jax.tree.map(lambda coin: jnp.moveaxis(coin, 0, -1)[..., None, :], training.coins)
-        patches = model.compose(training.clean_labels[None], coins, signals, noise)
-        return self._network.respond(seen.rest, patches)
+        return self._network.respond(seen.rest, model.patches(training, signals, noise))
 
     def _value(self, seen: Learnt):
         assert isinstance(self.objective, Supervised)

@@ -337,7 +337,7 @@ def _chi(normals, nu):
     return jnp.where(nu > _CHI_IS_NORMAL, limit, jnp.sqrt(2 * gamma))
 
 
-_CHUNK = 4096  # coordinates summed at a time
+_CHUNK = 512  # coordinates summed at a time
 
 
 def _uniform_gram(key, count, dimension):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import equinox as eqx
@@ -115,6 +116,11 @@ class Task(eqx.Module):
         assert isinstance(self.network, AbstractProductNetwork)
         return self.network.weights(params)
 
+    def respond_to_all(self, params: Any, patches: Sequence[Float[Array, "row input"]]) -> Array:
+        """Outputs for all inputs at once, each patch given by its products with the weights."""
+        assert isinstance(self.network, AbstractProductNetwork)
+        return self.network.respond(params, patches)
+
     def respond(self, params: Any, products: Float[Array, "input patch row"]) -> Array:
         """Outputs for inputs given by their products with the weights."""
         assert isinstance(self.network, AbstractProductNetwork)
@@ -194,8 +200,11 @@ class Task(eqx.Module):
         vectors = vector_model(self.data)
         assert vectors is not None and isinstance(self.network, AbstractProductNetwork)
         weights = self.weights(params)
-        batch = vectors.test_products(coins, self.draw.truth, self.draw.space, weights)
-        return self.respond(params, batch.inputs), batch
+        signals, noise = vectors.test_products(coins, self.draw.truth, self.draw.space, weights)
+        if self.network.separable:  # all inputs at once, the sample last
+            patches = vectors.patches(coins, signals[..., None], jnp.moveaxis(noise, 0, -1))
+            return self.respond_to_all(params, patches), coins
+        return self.respond(params, vectors.composed(coins, signals, noise)), coins
 
     def _plain_test_outputs(self, params, count):
         """The plain road: whole test vectors, a few at a time."""

@@ -172,9 +172,20 @@ def cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
+def _begin_on_one_core() -> None:
+    """Let XLA see one core when it decides how many threads to have, and the system use any core after that."""
+    if hasattr(os, "sched_setaffinity"):
+        allowed = os.sched_getaffinity(0)
+        os.sched_setaffinity(0, {min(allowed)})
+        jax.devices()
+        for thread in os.listdir("/proc/self/task") if os.path.isdir("/proc/self/task") else ["0"]:
+            os.sched_setaffinity(int(thread), allowed)
+
+
 def answer() -> None:
     """The life of a worker: messages come in on stdin, answers go out on stdout."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # an interrupt is for the process that waits
+    _begin_on_one_core()
     messages, answers = sys.stdin.buffer, os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # whatever is printed goes elsewhere
     while True:

@@ -165,16 +165,22 @@ class AbstractVectorModel(AbstractDataModel):
         normals = product_normals(noise_key, weights_shape, count * self.noise_count)
         return self._tossed(coin_key, normals.reshape(count, self.noise_count, -1), jnp.ones(count, bool), False)
 
-    def test_products(self, coins: Batch, truth, space, weights) -> "Batch":
-        """The same test inputs, given by their inner products with the weights: no d-vector is ever made."""
+    def test_products(self, coins: Batch, truth, space, weights) -> tuple[Array, Array]:
+        """Products of the weights with the signals and with the noise of each test input: no d-vector is made."""
         assert coins.noise is not None
         normals = coins.noise.reshape(-1, coins.noise.shape[-1])
         noise = space.fresh_products(
             None, weights, len(normals), self._off(truth), unit_norm=True, normals=normals
         )
         noise = self.noise_length(space) * noise.reshape(*coins.noise.shape[:2], -1)
-        products = self.composed(coins, truth.vectors @ weights.T, noise)
-        return eqx.tree_at(lambda batch: batch.inputs, coins, products)
+        return truth.vectors @ weights.T, noise
+
+    def patches(
+        self, batch: Batch, signals: Float[Array, "signal row *one"], noise: Float[Array, "vector row sample"]
+    ):
+        """The patches of all inputs at once, with the sample as last axis: no vmap, elementwise throughout."""
+        coins = jax.tree.map(lambda coin: jnp.moveaxis(coin, 0, -1)[..., None, :], batch.coins)
+        return self.compose(batch.clean_labels[None], coins, signals, noise)
 
     def composed(self, batch: Batch, signals, noise):
         """The batch's inputs, built anew from other vectors (or products) with the same coins."""

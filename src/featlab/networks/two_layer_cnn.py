@@ -102,8 +102,9 @@ class TwoLayerCNN(AbstractProductNetwork):
         def one(patch):
             pre_activations = patch.reshape(2, self.width, *patch.shape[1:])
             if params.bias is not None:
-                samples = [1] * (patch.ndim - 1)
-                pre_activations = pre_activations + params.bias.reshape(2, self.width, *samples)
+                # A product with ones, because its derivative, unlike that of a broadcast, is a product again.
+                ones = jnp.ones(patch.shape[1:])
+                pre_activations = pre_activations + jnp.tensordot(params.bias, ones, axes=0)
             return self.activation(pre_activations)
 
         total = functools.reduce(jnp.add, map(one, products))

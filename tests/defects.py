@@ -183,9 +183,9 @@ DEFECTS = [
     ),
     Defect(
         "all runs of a block have the numbers of the first",
-        "trajectory.py",
-        "return jnp.asarray(leaves, float)",
-        "return jnp.full(len(leaves), leaves[0], float)",
+        "endings.py",
+        "shared_leaves[place] = jnp.asarray(values[slots[..., 0]], kind)",
+        "shared_leaves[place] = jnp.asarray(values[0 * slots[..., 0]], kind)",
         "test_products.py::test_endings_are_where_each_run_ends_alone[None]",
     ),
     Defect(

@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import jax
+import jax.extend
 import jax.numpy as jnp
 import numpy as np
 
@@ -34,7 +35,8 @@ def addresses(group: Group, experiments: np.ndarray, seeds: np.ndarray) -> np.nd
     n = size_place(group.first)
     if n is not None and n not in columns:
         columns[n] = np.full(len(group.table.places), group.first.data.n)
-    numbers = np.stack([columns[place] for place in sorted(columns)], axis=1).astype("<f8")
+    nothing = np.zeros((len(group.table.places), 0))
+    numbers = np.column_stack([nothing, *[columns[place] for place in sorted(columns)]]).astype("<f8")
     of_experiments = [hashlib.blake2b(prefix + row.tobytes(), digest_size=WIDTH) for row in numbers + 0.0]
     found = bytearray()
     for experiment, seed in zip(experiments.tolist(), seeds.tolist()):
@@ -79,22 +81,38 @@ def _program(group: Group, names: list[str]) -> str:
                 f"Results of {listed} cannot be stored, since JAX cannot trace it ({type(error).__name__}); "
                 "write it with jax.numpy."
             ) from None
-    if any("callback" in primitive for primitive in _primitives(jaxpr.jaxpr)):
+    inside = list(_inside(jaxpr))
+    if any("callback" in equation.primitive.name for one in inside for equation in one.jaxpr.eqns):
         raise InputError(
             f"Results of {listed} cannot be stored: it calls back into Python, where featlab cannot see whether "
             "it has changed; leave `out` away, or write it with jax.numpy."
         )
-    constants = b"".join(np.asarray(constant).tobytes() for constant in jaxpr.consts)
+    constants = b"".join(_bytes(constant) for one in inside for constant in _constants(one))
     # Addresses in memory and places in files say nothing about what is computed.
     text = re.sub(r" at 0x[0-9a-f]+|0x[0-9a-f]+", "", str(jaxpr))
     return hashlib.blake2b(text.encode() + constants, digest_size=WIDTH).hexdigest()
 
 
-def _primitives(jaxpr: Any) -> Iterator[str]:
-    for equation in jaxpr.eqns:
-        yield equation.primitive.name
+def _inside(closed: Any) -> Iterator[Any]:
+    """A jaxpr and all that its equations hold."""
+    yield closed
+    for equation in closed.jaxpr.eqns:
         for value in equation.params.values():
-            for inside in value if isinstance(value, tuple | list) else (value,):
-                inner = getattr(inside, "jaxpr", inside)
-                if hasattr(inner, "eqns"):
-                    yield from _primitives(inner)
+            for one in value if isinstance(value, tuple | list) else (value,):
+                if hasattr(one, "eqns"):
+                    inner, constants = getattr(one, "jaxpr", one), getattr(one, "consts", ())
+                    yield from _inside(jax.extend.core.ClosedJaxpr(inner, constants))
+
+
+def _constants(closed: Any) -> Iterator[Any]:
+    """The arrays that a jaxpr knows by value; its text tells no more of them than their shapes."""
+    yield from closed.consts
+    known = [*closed.jaxpr.outvars, *[v for equation in closed.jaxpr.eqns for v in equation.invars]]
+    yield from (v.val for v in known if isinstance(v, jax.extend.core.Literal))
+
+
+def _bytes(constant: Any) -> bytes:
+    if isinstance(constant, jax.Array) and jnp.issubdtype(constant.dtype, jax.dtypes.prng_key):
+        constant = jax.random.key_data(constant)
+    value = np.asarray(constant)
+    return f"{value.dtype}{value.shape}".encode() + value.tobytes()

@@ -113,5 +113,22 @@ def run(file, changes, seeds, out):
     sys.exit(run_file(file, changes, seeds=seeds, out=out))
 
 
+@main.command()
+@click.argument("file", metavar="FILE|ID")
+@click.argument("changes", nargs=-1, metavar="[data.d=1e6 ...]")
+@click.option("--grid", multiple=True, metavar="data.n=20:200:8log", help="An axis: a range, or a,b,c.")
+@click.option("--seeds", default=None, type=click.IntRange(min=1), help="How many seeds in each cell.")
+@click.option("--out", default=None, help="Folder to keep it in, and to go on from; out/NAME if not given.")
+@click.option("--near", default=None, metavar="test_error=0.25", help="Compute only cells near this level.")
+@click.option("--show", default=None, metavar="VARIABLE", help="What the figure shows.")
+@click.option("--cluster", default=None, metavar="ADDRESS|local", help="A dask scheduler, or its file.")
+def sweep(file, changes, grid, seeds, out, near, show, cluster):
+    """Train the experiment of FILE (TOML) or of a claim in every cell of a grid; the same command resumes."""
+    from featlab.report import sweep_file
+
+    options = {"grid": grid, "seeds": seeds, "out": out, "near": near, "show": show, "cluster": cluster}
+    sys.exit(sweep_file(file, changes, **options))
+
+
 if __name__ == "__main__":
     main()

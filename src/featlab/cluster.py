@@ -1,93 +1,197 @@
 """Many machines: units of a sweep as tasks of dask.distributed.
 
 A worker computes whole units, in blocks that suit its own device, and writes them into the store itself. A
-worker that dies loses the unit it was at, which another one computes.
+worker that dies loses the unit it was at, which another one computes. Workers may come and go meanwhile.
 """
 
 from __future__ import annotations
 
+import asyncio
+import functools
+import itertools
+import json
+import pickle
+import signal
+import threading
+import time
+import warnings
 from collections.abc import Iterator
+from concurrent.futures import CancelledError, ThreadPoolExecutor
 from contextlib import contextmanager
+from multiprocessing import resource_tracker
+from pathlib import Path
 from typing import Any
+
+import jax
+import numpy as np
 
 from featlab.endings import Runs
 from featlab.fields import InputError
 from featlab.groups import Group
 from featlab.store import Store
-from featlab.workers import carry_out, cores, parcelled
+from featlab.workers import _begin_on_one_core, carry_out, cores, parcelled
 
 _PATIENCE = 10.0  # seconds to reach a scheduler
-_AHEAD = 3  # units sent out for every worker
-_ATTEMPTS = 5
+_AHEAD = 3  # units sent out for every thread of a worker
+_ATTEMPTS = 3
+_COUNTED = 1.0  # seconds for which a count of the workers holds
+
+
+class NoWorkers(UserWarning):
+    """A scheduler answers, and has no workers yet."""
 
 
 @contextmanager
 def on_cluster(cluster: Any) -> Iterator[Cluster]:
-    """Workers at an address, of a client, or "local" ones, a process for each core."""
+    """Workers at an address or of a scheduler file, of a client, or "local" ones, a process for each core."""
     try:
         from distributed import Client, LocalCluster
     except ImportError:
         raise InputError(
             "A cluster needs dask.distributed; install featlab[cluster], or leave `cluster` away."
         ) from None
-    if isinstance(cluster, Client):
+    if isinstance(cluster, Client) and not cluster.asynchronous:
         yield Cluster(cluster)
-        return
-    if not isinstance(cluster, str):
+    elif not isinstance(cluster, str):
         raise InputError(f'sweep(cluster=) must be an address, a dask client or "local", got {cluster!r}.')
-    if cluster == "local":
-        with LocalCluster(n_workers=cores(), threads_per_worker=1, dashboard_address=":0") as own:
-            with Client(own) as client:
-                yield Cluster(client)
-        return
+    elif cluster == "local":
+        with _deaf_to_interrupts():
+            own = LocalCluster(n_workers=cores(), threads_per_worker=1, dashboard_address=":0")
+        with own, Client(own) as client:
+            yield Cluster(client, getattr(jax.config, "jax_compilation_cache_dir", None))
+    else:
+        with _reached(cluster) as client:
+            yield Cluster(client)
+
+
+def _reached(address: str) -> Any:
+    """A client of the scheduler at an address, or of one that wrote a scheduler file."""
+    from distributed import Client
+
     try:
-        client = Client(cluster, timeout=_PATIENCE)
-    except (OSError, TimeoutError, ValueError) as error:
+        found = json.loads(Path(address).read_text())["address"] if Path(address).is_file() else address
+        with ThreadPoolExecutor(1) as thread:  # a notebook's own thread has a loop already
+            thread.submit(asyncio.run, _knock(found)).result()
+        return Client(found, timeout=_PATIENCE)
+    except Exception as error:  # whatever dask makes of what answers there
         raise InputError(
-            f"No dask scheduler answers at {cluster!r} ({error or type(error).__name__}); "
+            f"No dask scheduler answers at {address!r} ({_first_line(error)}); "
             "start one with `dask scheduler`, or leave `cluster` away."
         ) from None
-    with client:
-        yield Cluster(client)
+
+
+async def _knock(address: str) -> None:
+    """See whether anyone answers, before a client is made that cannot be closed cleanly if nobody does."""
+    from distributed.comm.core import connect
+    from distributed.security import Security
+
+    comm = await connect(address, timeout=_PATIENCE, **Security().get_connection_args("client"))
+    await comm.close()
+
+
+@contextmanager
+def _deaf_to_interrupts() -> Iterator[None]:
+    """Processes that begin here do not hear Ctrl-C, which is for the one that waits."""
+    if not hasattr(signal, "pthread_sigmask"):
+        yield
+        return
+    resource_tracker.ensure_running()  # which would let interrupts through again where it begins
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 class Cluster:
-    """Workers of dask that compute the units of a sweep."""
+    """Workers of dask that compute the units of a sweep; `cache` is where they keep compiled programs."""
 
-    def __init__(self, client: Any):
-        self.client = client
+    def __init__(self, client: Any, cache: str | None = None):
+        self.client, self.cache = client, cache
+        self._threads, self._counted_at = 0, -np.inf
+        if not self._room():
+            warnings.warn("The scheduler has no workers yet: waiting for the first.", NoWorkers, stacklevel=5)
 
     def computed(self, parcels: Iterator[Any], store: Store | None) -> Iterator[tuple[Group, Runs, dict]]:
         """Every unit with its values, in the order in which they are finished."""
         from distributed import as_completed
-        from distributed.scheduler import KilledWorker
 
         folder = None if store is None else str(store.folder.resolve())
-        waiting: dict[str, Any] = {}
+        waiting: dict[str, tuple[Any, Any]] = {}
         finished = as_completed([])
+        try:
+            while True:
+                for parcel in itertools.islice(parcels, max(0, max(1, self._room()) - len(waiting))):
+                    future = self._sent(parcel, folder)
+                    waiting[future.key] = future, parcel
+                    finished.add(future)
+                if not waiting:
+                    return
+                future, parcel = waiting.pop(next(finished).key)
+                yield parcel.group, parcel.runs, _outcome(future)
+        except (KeyboardInterrupt, GeneratorExit):
+            self.client.cancel([future for future, _ in waiting.values()])
+            raise
 
-        def send() -> bool:
-            parcel = next(parcels, None)
-            if parcel is None:
-                return False
-            message = (*parcelled(parcel.group, parcel.runs), parcel.addresses, folder)
-            future = self.client.submit(carry_out, *message, pure=False, retries=_ATTEMPTS)
-            waiting[future.key] = parcel
-            finished.add(future)
-            return True
+    def _sent(self, parcel: Any, folder: str | None) -> Any:
+        # As bytes, so that the scheduler passes on what only a worker can unpack.
+        message = pickle.dumps((*parcelled(parcel.group, parcel.runs), parcel.addresses, folder), protocol=5)
+        return self.client.submit(_received, message, self.cache, pure=False, retries=_ATTEMPTS - 1)
 
-        for _ in range(max(1, _AHEAD * len(self.client.scheduler_info(n_workers=-1)["workers"]))):
-            if not send():
-                break
-        while waiting:
-            future = next(finished)
-            parcel = waiting.pop(future.key)
+    def _room(self) -> int:
+        """How many units may be under way, by the workers there are now."""
+        if time.monotonic() - self._counted_at > _COUNTED:
             try:
-                values = future.result()
-            except KilledWorker:
-                raise InputError(
-                    "A unit of this sweep ended every worker that took it; perhaps it needs more memory than a "
-                    "worker has. What was finished before is kept."
-                ) from None
-            send()
-            yield parcel.group, parcel.runs, values
+                self._threads = sum(self.client.nthreads().values())
+            except OSError:  # whoever waits for a unit will hear of it
+                pass
+            self._counted_at = time.monotonic()
+        return _AHEAD * self._threads
+
+
+def _outcome(future: Any) -> dict[str, np.ndarray]:
+    """What a worker came to, or one sentence about what kept it from that."""
+    from distributed.comm.core import CommClosedError
+    from distributed.scheduler import KilledWorker
+
+    try:
+        return future.result()
+    except KilledWorker:
+        raise InputError(
+            "A unit of this sweep ended every worker that took it; perhaps it needs more memory than a "
+            "worker has. What was finished before is kept."
+        ) from None
+    except ModuleNotFoundError as error:
+        raise InputError(
+            f"A worker cannot import {error.name!r}: workers need the packages and files that are here."
+        ) from None
+    except (CancelledError, CommClosedError):
+        raise InputError(
+            "The connection to the dask scheduler was lost. What was finished before is kept."
+        ) from None
+
+
+def _received(message: bytes, cache: str | None) -> dict[str, np.ndarray]:
+    """What a worker does with a message."""
+    with _beginning:
+        _begin(cache)
+    return carry_out(*pickle.loads(message))
+
+
+_beginning = threading.Lock()
+
+
+@functools.cache
+def _begin(cache: str | None) -> None:
+    """Before the first unit: a worker of one thread is to use one core, and the others are for others."""
+    from distributed import get_worker
+
+    if cache is not None and jax.config.jax_compilation_cache_dir is None:  # type: ignore[attr-defined]
+        jax.config.update("jax_compilation_cache_dir", cache)
+        jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.2)
+    if get_worker().state.nthreads == 1:
+        _begin_on_one_core()
+
+
+def _first_line(error: Exception) -> str:
+    return (str(error) or type(error).__name__).splitlines()[0].rstrip(".")

@@ -255,13 +255,13 @@ def _changed(target: Any, changes: dict[str, Any]) -> Any:
     return dataclasses.replace(target, **made)  # type: ignore
 
 
-def foreign(experiment: Experiment) -> list[str]:
-    """The names of everything in an experiment that is not featlab's own."""
-    return sorted(set(_foreign(experiment)))
+def foreign(part: Any) -> list[str]:
+    """The names of everything in an experiment, or in parts of one, that is not featlab's own."""
+    return sorted(set(_foreign(part)))
 
 
-def _foreign(experiment: Experiment) -> Iterator[str]:
-    for value in _everything(experiment, set()):
+def _foreign(part: Any) -> Iterator[str]:
+    for value in _everything(part, set()):
         kind = value if isinstance(value, type) or not isinstance(value, eqx.Module) else type(value)
         if not callable(kind):
             continue

@@ -55,12 +55,20 @@ def endings(
         for runs in units(group, np.arange(len(places)), np.asarray(seeds)[places]):
             values = compute(group, runs)
             for name, value in values.items():
-                read.setdefault(name, np.zeros((len(seeds), *value.shape[1:]), value.dtype))
-                read[name][places[runs.experiments]] = value
+                read[name] = into = _wide_enough(read.get(name), len(seeds), value)
+                into[(places[runs.experiments], *map(slice, value.shape[1:]))] = value
             done += len(runs.experiments)
             if tell is not None:
                 tell(done)
     return read
+
+
+def _wide_enough(into: np.ndarray | None, runs: int, value: np.ndarray) -> np.ndarray:
+    """Room for more values: those of training sets of other sizes have other shapes, and zeros beyond."""
+    if into is None:
+        return np.zeros((runs, *value.shape[1:]), value.dtype)
+    missing = [(0, 0)] + [(0, max(0, new - old)) for old, new in zip(into.shape[1:], value.shape[1:])]
+    return np.pad(into, missing) if np.any(missing) else into
 
 
 class Runs(eqx.Module):

@@ -57,10 +57,21 @@ class Part(eqx.Module):
                 if complaint:
                     raise InputError(f"{type(self).__name__}.{field.name} must be {complaint}, got {value!r}.")
 
+    def __reduce__(self):
+        return _made_again, (type(self), dict(vars(self)))
+
     @classmethod
     def examples(cls) -> Iterable[Part]:
         """Small instances that together show every variant; the conformance tests run each of them."""
         return (cls(),)
+
+
+def _made_again(cls: type[Part], values: dict[str, Any]) -> Part:
+    """A copy, from here or from another process: its fields were checked when it was made."""
+    made = object.__new__(cls)
+    for name, value in values.items():
+        object.__setattr__(made, name, value)
+    return made
 
 
 def whole(*, default: Any = dataclasses.MISSING, at_least: int = 1) -> Any:

@@ -78,6 +78,11 @@ def as_axes(grid: Mapping[str, Any], what: Experiment | Callable[..., Experiment
     """The axes of a grid, their values checked as far as they can be without an experiment."""
     if not isinstance(grid, Mapping) or not grid:
         raise InputError('sweep needs a grid such as {"data.n": [20, 40], "data.snr": "0.1:1:10log"}.')
+    for path in grid:
+        if not isinstance(path, str) or not path:
+            raise InputError(f"The axis of a grid must be named, for instance data.snr, got {path!r}.")
+        if any(isinstance(other, str) and other.startswith(f"{path}.") for other in grid):
+            raise InputError(f"The axis {path} replaces a part that another axis changes.")
     short = [path.rpartition(".")[2] for path in grid]
     if isinstance(what, Experiment):
         taken = {name for p in what.probes for name, _ in (as_running(p) or p).variables} | RESERVED | {"done"}
@@ -85,11 +90,9 @@ def as_axes(grid: Mapping[str, Any], what: Experiment | Callable[..., Experiment
         taken = RESERVED | {"done"}
     axes = []
     for path, name in zip(grid, short):
-        if not isinstance(path, str) or not path:
-            raise InputError(f"The axis of a grid must be named, for instance data.snr, got {path!r}.")
         values = as_values(grid[path], path)
-        if isinstance(what, Experiment) and isinstance(_current(what, path), int):
-            values = _whole(values) if isinstance(grid[path], str) else values
+        if isinstance(what, Experiment) and _is_range(grid[path]) and _counts(what, path):
+            values = _whole(values)
         axes.append(Axis(path, values, name if short.count(name) == 1 and name not in taken else path))
     cells = math.prod(len(axis.values) for axis in axes)
     if cells > MOST_CELLS:
@@ -103,19 +106,36 @@ def as_values(values: Any, path: str) -> tuple[Any, ...]:
         values = _parsed(values, path)
     elif not isinstance(values, Iterable):
         raise InputError(f"The values of {path} must be a list or a range such as 0.1:1:10log, got {values!r}.")
-    found = tuple(v.item() if isinstance(v, np.generic) else v for v in values)
+    found = tuple(v.item() if hasattr(v, "item") and np.ndim(v) == 0 else v for v in values)
     if not found:
         raise InputError(f"The axis {path} has no values.")
     if any(isinstance(v, float) and math.isnan(v) for v in found):
         raise InputError(f"The axis {path} has a value that is not a number (nan).")
+    seen: dict[Any, None] = {}
     for value in found:
-        if sum(value is v or (type(value) is type(v) and value == v) for v in found) > 1:
+        key = _hashable((isinstance(value, bool), value))
+        if key in seen:
             raise InputError(f"The axis {path} has the value {value!r} twice.")
+        seen[key] = None
     return found
+
+
+def _hashable(value: Any) -> Any:
+    try:
+        hash(value)
+    except TypeError:  # known by what it is
+        return id(value[1])
+    return value
+
+
+def _is_range(values: Any) -> bool:
+    return isinstance(values, str) and _RANGE.fullmatch(values.strip()) is not None
 
 
 def _parsed(text: str, path: str) -> Sequence[Any]:
     form = _RANGE.fullmatch(text.strip())
+    if not text.strip():
+        return ()
     if form is None:
         if ":" in text:
             raise InputError(f"A range must have the form 0.1:1:10 or 0.1:1:10log, got {path}={text}.")
@@ -124,12 +144,20 @@ def _parsed(text: str, path: str) -> Sequence[Any]:
     first, last, count = *(_number(end, path) for end in form.groups()[:2]), int(form[3])
     if count < 1 or (count > 1 and first == last):
         raise InputError(f"A range must have different ends and at least one value, got {path}={text}.")
+    if count > MOST_CELLS:
+        raise InputError(f"A range has at most {MOST_CELLS:,} values, got {path}={text}.")
     if form[4] is None:
-        return np.linspace(first, last, count).tolist()
+        return _between(first, last, np.linspace(first, last, count))
     if min(first, last) <= 0:
         raise InputError(f"A range in log scale must lie above 0, got {path}={text}.")
-    # The ends exactly, and round numbers where rounding noise is all that stands against them.
-    return [first, *(float(f"{v:.12g}") for v in np.geomspace(first, last, count)[1:-1]), *[last] * (count > 1)]
+    return _between(first, last, np.geomspace(first, last, count))
+
+
+def _between(first: float, last: float, values: np.ndarray) -> list[float]:
+    """The ends exactly, and round numbers where rounding noise is all that stands against them."""
+    rounding = 1e-12 * max(abs(first), abs(last))
+    inside = (0.0 if abs(v) < rounding else float(f"{v:.12g}") for v in values[1:-1])
+    return [first, *inside, *[last] * (len(values) > 1)]
 
 
 def _number(text: str, path: str) -> float:
@@ -144,11 +172,14 @@ def _whole(values: tuple[Any, ...]) -> tuple[Any, ...]:
     return tuple(dict.fromkeys(round(v) if isinstance(v, float) else v for v in values))
 
 
-def _current(experiment: Experiment, path: str) -> Any:
-    found: Any = experiment
-    for step in path.split("."):
-        found = getattr(found, step, None)
-    return found
+def _counts(experiment: Experiment, path: str) -> bool:
+    """Whether a field holds whole numbers alone."""
+    *way, last = path.split(".")
+    owner: Any = experiment
+    for step in way:
+        owner = getattr(owner, step, None)
+    kinds = {f.name: str(f.type) for f in dataclasses.fields(owner)} if dataclasses.is_dataclass(owner) else {}
+    return type(getattr(owner, last, None)) is int and "float" not in kinds.get(last, "")
 
 
 def tables(what: Experiment | Callable[..., Experiment], axes: list[Axis]) -> list[Table]:
@@ -168,6 +199,10 @@ def _of_function(make: Callable[..., Experiment], axes: list[Axis]) -> list[Tabl
     for name in names:
         if parameters and not open_ended and name not in parameters:
             raise InputError(f"The function to sweep has no argument {name!r}; {did_you_mean(name, parameters)}")
+    for name, one in parameters.items():
+        needed = one.default is one.empty and one.kind not in (one.VAR_KEYWORD, one.VAR_POSITIONAL)
+        if needed and name not in names:
+            raise InputError(f"The function to sweep needs values of {name!r}, which is no axis of the grid.")
     found = []
     for place, values in enumerate(itertools.product(*[axis.values for axis in axes])):
         experiment = make(**dict(zip(names, values)))
@@ -227,6 +262,7 @@ def _checks_itself(experiment: Experiment, path: str) -> bool:
     for step in path.split(".")[:-1]:
         part = getattr(part, step)
         for kind in type(part).__mro__:
-            if "__check_init__" in vars(kind) and not kind.__module__.startswith("featlab."):
+            checks = {"__check_init__", "__post_init__"} & set(vars(kind))
+            if checks and not kind.__module__.startswith("featlab."):
                 return True
     return False

@@ -13,14 +13,17 @@ import pickle
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 
+from featlab.data import AbstractBatching
 from featlab.description import describe, foreign, rebuild
 from featlab.experiment import Experiment
-from featlab.space import AbstractSpace, Ambient
-from featlab.trajectory import dependencies, draw_one
+from featlab.objectives import AbstractObjective
+from featlab.space import AbstractSpace, Ambient, Span
+from featlab.trajectory import advance, begin, dependencies, draw_block, draw_one
 
 
 @dataclasses.dataclass(frozen=True)
@@ -151,34 +154,39 @@ def _hashable(kind: Any, owner: Any) -> Any:
 
 def _parts(table: Table) -> list[Table]:
     """The table, cut where its experiments need different programs: d is infinite, or too small for a span."""
-    d = np.full(len(table.places), table.first.data.d)
-    where = [place for place, leaf in _numbered_leaves(table.first) if leaf == "d"]
-    for place in where:
+    if not table.columns:
+        return [table]
+    d, place = np.full(len(table.places), table.first.data.d), _place(table.first, "d")
+    if place is not None:
         d = table.columns.get(place, d)
+    else:  # made of other numbers
+        d = np.array([table.at(i).data.d for i in range(len(d))])
     fits = (d >= table.first.span_size(table.first.data.n)) & _may_span(table.first)
     kind = np.where(fits, np.where(np.isinf(d), -1.0, 0.0), d)
-    return [table.split(kind == one) for one in np.unique(kind)] if table.columns else [table]
+    if foreign(table.first.data):  # whose noise may have another length than one, which products do not allow
+        slow = [not np.isfinite(d[i]) and bool(table.at(i).product_obstacles()) for i in range(len(d))]
+        kind = np.where(slow, -2.0, kind)
+    return [table.split(kind == one) for one in np.unique(kind)]
 
 
 def _may_span(experiment: Experiment) -> bool:
     return experiment.space is not Ambient and not experiment.span_obstacles()
 
 
-def _numbered_leaves(experiment: Experiment) -> list[tuple[int, str]]:
-    """The place and the field's name of each leaf of the data model that is a number."""
-    paths = jax.tree_util.tree_flatten_with_path(experiment)[0]
-    named = [(i, [getattr(key, "name", "") for key in path], leaf) for i, (path, leaf) in enumerate(paths)]
-    return [
-        (i, names[-1])
-        for i, names, leaf in named
-        if names[0] == "data" and isinstance(leaf, int | float) and not isinstance(leaf, bool)
-    ]
-
-
 def size_place(experiment: Experiment) -> int | None:
     """The place of n among the leaves of an experiment."""
-    places = [i for i, name in _numbered_leaves(experiment) if name == "n"]
-    return places[-1] if places else None
+    return _place(experiment, "n")
+
+
+def _place(experiment: Experiment, field: str) -> int | None:
+    """The place among the leaves of the data model's n or d, where that is one of its numbers."""
+    data, way = experiment.data, ["data"]
+    while isinstance(data, AbstractBatching):
+        data, way = data.data, [*way, "data"]
+    for i, (path, leaf) in enumerate(jax.tree_util.tree_flatten_with_path(experiment)[0]):
+        if [getattr(key, "name", "") for key in path] == [*way, field] and type(leaf) in (int, float):
+            return i
+    return None
 
 
 def _kind(experiment: Experiment) -> Any:
@@ -189,7 +197,8 @@ def _kind(experiment: Experiment) -> Any:
     fixed: list[Any] = [math.isinf(leaf) if isinstance(leaf, float) else (type(leaf), leaf) for leaf in leaves]
     if n is not None:
         fixed[n] = None
-    return _hashable((parts, tuple(fixed), None if fits else d), experiment)
+    products = not experiment.product_obstacles()
+    return _hashable((parts, tuple(fixed), products, None if fits else d), experiment)
 
 
 def _group(parts: list[Table]) -> Group:
@@ -199,6 +208,8 @@ def _group(parts: list[Table]) -> Group:
         assert n is not None
         table.columns[n] = np.concatenate([np.full(len(part.places), part.first.data.n) for part in parts])
     space = [part.first.empty_space(rows) for part in parts][0]  # refuses what cannot be stored
+    if isinstance(space, Span) and not space.infinite:  # every run has its own dimension, all have one program
+        space = eqx.tree_at(lambda s: s.dimension, space, 1.0)
     products = not first.product_obstacles()
     light, size = _draw(first, rows, products, n in table.columns)
     own = tuple(p for p, column in table.columns.items() if p in light and np.any(column != column[0]))
@@ -214,14 +225,42 @@ def _draw(first: Experiment, rows: int, products: bool, padded: bool) -> tuple[f
 
 
 def takes_traced_size(first: Experiment) -> bool:
-    """Whether the data model's n may be an array: not where its code needs a Python number."""
-    if size_place(first) is None:
+    """Whether the data model's n may be an array, and the training set padded.
+
+    Not where code needs a Python number, nor where code of the user's own may look at what is padding.
+    """
+    watching = [*first.probes, first.steps, first.algorithm]
+    if isinstance(first.objective, AbstractObjective):  # a plain loss sees one sample at a time
+        watching.append(first.objective)
+    if size_place(first) is None or any(not name.startswith(_BLIND) for name in foreign(watching)):
         return False
     try:
         _draw(first, first.data.n, False, True)
+        if foreign(first.data):
+            _remembered(_traced, first)
     except Exception:  # whatever the model's own code raises
         return False
     return True
+
+
+_BLIND = "optax."  # sees gradients alone
+
+
+def _traced(first: Experiment) -> None:
+    """Let all code of a run see an n that is an array."""
+    leaves, parts = jax.tree.flatten(first)
+    space, n = first.empty_space(), size_place(first)
+
+    def whole(size):
+        filled = [jnp.full(1, leaf, float) if isinstance(leaf, float) else leaf for leaf in leaves]
+        assert n is not None
+        filled[n] = size
+        block = draw_block(jax.tree.unflatten(parts, filled), None, space, jnp.zeros(1, jnp.uint32), first.data.n)
+        due = jnp.ones((1, len(first.probes)), bool)
+        return eqx.filter(advance(block, begin(block), jnp.ones(1, int), due), eqx.is_array)
+
+    with jax.enable_x64(first.precision == 64):
+        jax.eval_shape(whole, jnp.full(1, first.data.n))
 
 
 def _analysed(first: Experiment, rows: int, products: bool, padded: bool) -> tuple[frozenset[int], int]:

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 from scipy.interpolate import RegularGridInterpolator
+from scipy.ndimage import distance_transform_edt
 
 _COARSEST = 8  # cells between neighbours on the first lattice
 
@@ -23,14 +24,18 @@ def toward(level: float, shape: tuple[int, ...], values: Callable[[], np.ndarray
     """
     stride = _first_stride(shape)
     points = _lattice(shape, stride)
-    yield _marked(shape, points, True)
+    asked = _marked(shape, points, True)
+    yield asked.copy()
     estimate = values()[np.ix_(*points)]
     while True:
         known = values()[np.ix_(*points)]
-        estimate = np.where(np.isfinite(known), known, estimate)
-        wanted = around(level, estimate) & ~np.isfinite(known)
+        estimate = _completed(np.where(np.isfinite(known), known, estimate))
+        # What was asked for and is no number stays as it was believed to be.
+        wanted = around(level, estimate) & ~np.isfinite(known) & ~asked[np.ix_(*points)]
         if wanted.any():
-            yield _marked(shape, points, wanted)
+            cells = _marked(shape, points, wanted)
+            asked |= cells
+            yield cells
         elif stride == 1:
             return
         else:
@@ -67,6 +72,15 @@ def _first_stride(shape: tuple[int, ...]) -> int:
 def _lattice(shape: tuple[int, ...], stride: int) -> list[np.ndarray]:
     """Every so many-th place along each axis, and the last."""
     return [np.unique([*range(0, length, stride), length - 1]) for length in shape]
+
+
+def _completed(values: np.ndarray) -> np.ndarray:
+    """The values, with the nearest finite one where there is none."""
+    missing = ~np.isfinite(values)
+    if not missing.any() or missing.all():
+        return values
+    nearest = distance_transform_edt(missing, return_distances=False, return_indices=True)
+    return values[tuple(np.asarray(nearest))]
 
 
 def _marked(shape: tuple[int, ...], points: list[np.ndarray], wanted) -> np.ndarray:

@@ -29,8 +29,6 @@ class Sheet:
 
     def __init__(self, axes: list[Axis], seeds: np.ndarray, groups: list[Group]):
         self.axes, self.seeds = axes, np.asarray(seeds, int)
-        if len(np.unique(self.seeds)) < len(self.seeds):
-            raise InputError(f"A sweep needs different seeds, got {self.seeds.tolist()}.")
         self.shape = tuple(len(axis.values) for axis in axes)
         self.runs = int(np.prod(self.shape)) * len(self.seeds)
         if self.runs > MOST_RUNS:
@@ -38,6 +36,8 @@ class Sheet:
                 f"This sweep has {self.runs:,} runs; the most that one sweep holds are {MOST_RUNS:,}: "
                 "a coarser grid, fewer seeds, or several sweeps into one folder."
             )
+        if len(np.unique(self.seeds)) < len(self.seeds):
+            raise InputError(f"A sweep needs different seeds, got {self.seeds.tolist()}.")
         self._variables = _variables(groups)
         self._attrs = _attrs(groups)
         self.finished = np.zeros((int(np.prod(self.shape)), len(self.seeds)), bool)
@@ -130,7 +130,15 @@ def _as_number(name: str, variable: Variable) -> Variable:
 
 def _attrs(groups: list[Group]) -> dict[str, object]:
     """Where the numbers come from: the first experiment, and those of its numbers that all cells share."""
-    numbers = [theory_numbers(group.table.at(i)) for group in groups for i in {0, len(group.table.places) - 1}]
+    numbers = [theory_numbers(group.table.at(i)) for group in groups for i in _extremes(group)]
     shared = {k: v for k, v in numbers[0].items() if all(other.get(k) == v for other in numbers)}
     origin = {"experiment": describe(groups[0].first), "featlab_version": featlab.__version__}
     return {**origin, **shared, "device": jax.default_backend()}
+
+
+def _extremes(group: Group) -> list[int]:
+    """Experiments among which every number of a group that differs at all does so."""
+    found = {0}
+    for column in group.table.columns.values():
+        found |= {int(np.argmin(column)), int(np.argmax(column))}
+    return sorted(found)

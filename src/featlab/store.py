@@ -12,8 +12,8 @@ import hashlib
 import io
 import json
 import os
+import shutil
 import warnings
-import zipfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -69,8 +69,8 @@ def export(dataset: xr.Dataset, path: str | Path) -> Path:
     for name, variable in plain.variables.items():
         if variable.dtype == bool:  # netCDF has no truth values
             plain[name] = variable.astype("int8")
-        elif variable.dtype.kind == "O":
-            plain[name] = variable.astype(str)
+        elif variable.dtype.kind in "OU":  # zarr has no strings of a fixed length
+            plain[name] = variable.astype(object if path.suffix == ".zarr" else str)
     temporary = path.with_name(f".{os.getpid()}.{path.name}")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -88,6 +88,8 @@ def export(dataset: xr.Dataset, path: str | Path) -> Path:
         if isinstance(error, InputError):
             raise
         raise InputError(f"{str(path)!r} cannot be written: {_reason(error)}.") from None
+    finally:
+        shutil.rmtree(temporary, ignore_errors=True)
     return path
 
 
@@ -103,10 +105,15 @@ class Store:
         """Keep finished runs, one address and one value of each variable for each. When it returns, they last."""
         content = io.BytesIO()
         np.savez(content, allow_pickle=False, addresses=addresses, **{f"value_{k}": v for k, v in values.items()})
-        path = _written(self.folder / _UNITS / _unit_name(addresses), content.getvalue())
+        whole = content.getvalue()
+        path = _written(self.folder / _UNITS / _unit_name(addresses), whole + _sum(whole))
         self._known.add(path.name)
         self._units.append({"addresses": addresses, **values})
         return path
+
+    def expect(self, addresses: np.ndarray) -> None:
+        """Runs that are about to be kept by whoever asks: no news, when they come."""
+        self._known.add(_unit_name(addresses))
 
     def look(self) -> int:
         """Read what has come into the folder since the last look; how many files that were."""
@@ -115,6 +122,8 @@ class Store:
             names = sorted(os.listdir(self.folder / _UNITS))
         except FileNotFoundError:
             return 0
+        except OSError as error:
+            raise InputError(f"{str(self.folder / _UNITS)!r} cannot be read: {_reason(error)}.") from None
         for name in names:
             if name in self._known or name.startswith("."):
                 continue
@@ -157,17 +166,18 @@ class Store:
         }
         content = io.BytesIO()
         np.savez(content, allow_pickle=False, addresses=addresses, header=np.array(json.dumps(header)))
-        name = hashlib.blake2b(addresses.tobytes(), digest_size=8).hexdigest()
+        axes = json.dumps([header["dims"], header["coords"]])
+        name = hashlib.blake2b(addresses.tobytes() + axes.encode(), digest_size=8).hexdigest()
         return _written(self.folder / f"sweep-{name}.npz", content.getvalue())
 
     def filled(self, plan: Path, others: list[Path] | None = None) -> xr.Dataset:
         """The Dataset of a sweep, as far as its runs are here."""
         try:
-            with np.load(plan, allow_pickle=False) as file:
+            with np.load(io.BytesIO(plan.read_bytes()), allow_pickle=False) as file:
                 addresses, header = file["addresses"], json.loads(str(file["header"]))
             dims = header["dims"]
             coords = {name: (name, values, attrs) for name, (values, attrs) in header["coords"].items()}
-        except (OSError, ValueError, KeyError, TypeError, EOFError, zipfile.BadZipFile) as error:
+        except Exception as error:  # a damaged archive may raise anything
             raise InputError(f"{str(plan)!r} is not the plan of a sweep: {error}.") from None
         self.look()
         here, values = self.get(addresses)
@@ -175,7 +185,8 @@ class Store:
         variables: dict[str, Any] = {"done": (dims, here.reshape(shape), {"long_name": "run carried out"})}
         for name, (dtype, attrs) in header["variables"].items():
             if name != "done":
-                value = values.get(name, _empty(len(here), np.dtype(dtype)))
+                value = _empty(len(here), np.dtype(dtype))
+                value[here] = values[name][here] if name in values else value[here]
                 variables[name] = (dims, value.reshape(shape), attrs)
         attrs = header["attrs"] | ({"also_here": " ".join(other.name for other in others)} if others else {})
         return xr.Dataset(variables, coords, attrs | {"unfinished": int(not here.all())})
@@ -183,7 +194,10 @@ class Store:
     def _read(self, path: Path) -> dict[str, np.ndarray] | None:
         """A unit; None, with a warning that names it, for a file that is damaged or something else."""
         try:
-            with np.load(path, allow_pickle=False) as file:  # the archive's own sums are checked
+            content = path.read_bytes()
+            if _sum(content[:-_WIDTH]) != content[-_WIDTH:]:
+                raise ValueError("it is not what was written")
+            with np.load(io.BytesIO(content[:-_WIDTH]), allow_pickle=False) as file:
                 unit = {name.removeprefix("value_"): file[name] for name in file.files}
             if _unit_name(unit["addresses"]) != path.name:
                 raise ValueError("its name does not belong to its content")
@@ -191,7 +205,7 @@ class Store:
                 raise ValueError("it holds other arrays than a unit does")
         except FileNotFoundError:
             return None  # another process moved it
-        except (OSError, ValueError, KeyError, IndexError, TypeError, EOFError, zipfile.BadZipFile) as error:
+        except Exception as error:  # a damaged archive may raise anything
             warnings.warn(
                 f"{str(path)!r} is no unit of results that can be read ({error or type(error).__name__}): "
                 "what it should hold counts as not computed.",
@@ -204,6 +218,11 @@ class Store:
 
 def _unit_name(addresses: np.ndarray) -> str:
     return hashlib.blake2b(np.ascontiguousarray(addresses).tobytes(), digest_size=_WIDTH).hexdigest() + ".npz"
+
+
+def _sum(content: bytes) -> bytes:
+    """Stands at the end of a unit, and tells whether the rest is whole."""
+    return hashlib.blake2b(content, digest_size=_WIDTH).digest()
 
 
 def _sortable(addresses: np.ndarray) -> np.ndarray:
@@ -225,8 +244,10 @@ def _written(path: Path, content: bytes) -> Path:
             os.fsync(file.fileno())
         os.replace(temporary, path)
         _sync(path.parent)
-    except OSError as error:
+    except BaseException as error:
         _forget(temporary)
+        if not isinstance(error, OSError):
+            raise
         raise InputError(
             f"Results cannot be written to {str(path.parent)!r}: {_reason(error)}; "
             "what was finished before is kept."

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 import random
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import nullcontext
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
+from contextlib import closing, nullcontext
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -66,11 +66,12 @@ def sweep(
         try:
             for wanted in stages:
                 parcels = _missing(sheet, groups, wanted, shelf)
-                for group, runs, values in _computed(parcels, shelf, pool):
-                    sheet.fill(group, runs, values)
-                    tell(sheet.done, sheet.note())
-                    if watch is not None:
-                        watch(sheet.dataset())
+                with closing(_computed(parcels, shelf, pool)) as finished:
+                    for group, runs, values in finished:
+                        sheet.fill(group, runs, values)
+                        tell(sheet.done, sheet.note())
+                        if watch is not None:
+                            watch(sheet.dataset())
         except KeyboardInterrupt:
             return sheet.dataset(interrupted=True)
     return sheet.dataset()
@@ -119,10 +120,15 @@ def _missing(sheet: Sheet, groups: list[Group], wanted: np.ndarray, shelf: _Shel
         if not missing.all():
             unit, *rest = units(group, unit.experiments[missing], unit.seeds[missing])
             planned[:0] = [(group, part) for part in rest]
-        yield Parcel(group, unit, None if shelf is None else shelf.addresses[sheet.places(group, unit)])
+        if shelf is None:
+            yield Parcel(group, unit, None)
+            continue
+        addresses = shelf.addresses[sheet.places(group, unit)]
+        shelf.store.expect(addresses)
+        yield Parcel(group, unit, addresses)
 
 
-def _computed(parcels: Iterator[Parcel], shelf: _Shelf | None, pool: Any) -> Iterator[tuple[Group, Runs, dict]]:
+def _computed(parcels: Iterator[Parcel], shelf: _Shelf | None, pool: Any) -> Generator[tuple[Group, Runs, dict]]:
     if pool is not None:
         yield from pool.computed(parcels, None if shelf is None else shelf.store)
         return

@@ -63,9 +63,11 @@ class Pool:
 
         def take():
             with lock:
+                if stop.is_set():
+                    return None
                 if again:
                     return again.pop()
-                parcel = None if stop.is_set() else next(parcels, None)
+                parcel = next(parcels, None)
                 return None if parcel is None else (parcel, 0)
 
         def serve(place: int):
@@ -73,10 +75,11 @@ class Pool:
                 while (taken := take()) is not None:
                     parcel, deaths = taken
                     message = (*parcelled(parcel.group, parcel.runs), parcel.addresses, folder)
+                    worker = _worker(place)
                     try:
-                        finished.put((parcel, _worker(place).ask(message)))
+                        finished.put((parcel, worker.ask(message)))
                     except EOFError:
-                        _workers.pop(place).close()
+                        _dismiss(place, worker)
                         if deaths + 1 == _ATTEMPTS:
                             raise InputError(
                                 "A unit of this sweep ended every process that took it; perhaps it needs more "
@@ -101,11 +104,13 @@ class Pool:
                     raise outcome
                 if parcel is not None:
                     yield parcel.group, parcel.runs, outcome
-        except (KeyboardInterrupt, GeneratorExit):
-            dismiss()
-            raise
-        finally:
+        except BaseException:  # nobody waits for what the others are at
             stop.set()
+            while any(thread.is_alive() for thread in threads):  # one may just be starting a worker
+                dismiss()
+                for thread in threads:
+                    thread.join(0.1)
+            raise
 
 
 class _Worker:
@@ -120,6 +125,7 @@ class _Worker:
         if cache is not None:
             environment["JAX_COMPILATION_CACHE_DIR"] = str(cache)
             environment["JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS"] = "0.2"
+        self._one_at_a_time = threading.Lock()
         self._process = subprocess.Popen(
             [sys.executable, "-c", "from featlab.workers import answer; answer()"],
             stdin=subprocess.PIPE,
@@ -132,9 +138,10 @@ class _Worker:
         process = self._process
         assert process.stdin is not None and process.stdout is not None
         try:
-            pickle.dump(message, process.stdin, protocol=5)
-            process.stdin.flush()
-            answer = pickle.load(process.stdout)
+            with self._one_at_a_time:  # two sweeps of one program share the workers
+                pickle.dump(message, process.stdin, protocol=5)
+                process.stdin.flush()
+                answer = pickle.load(process.stdout)
         except (OSError, ValueError, pickle.UnpicklingError):
             raise EOFError from None
         if isinstance(answer, BaseException):
@@ -154,17 +161,28 @@ class _Worker:
 _workers: dict[int, _Worker] = {}
 
 
+_changing = threading.Lock()
+
+
 def _worker(place: int) -> _Worker:
-    if place not in _workers:
-        _workers[place] = _Worker()
-    return _workers[place]
+    with _changing:
+        if place not in _workers:
+            _workers[place] = _Worker()
+        return _workers[place]
+
+
+def _dismiss(place: int, worker: _Worker) -> None:
+    """End a worker, unless that has been done."""
+    with _changing:
+        if _workers.get(place) is worker:
+            _workers.pop(place).close()
 
 
 @atexit.register
 def dismiss() -> None:
     """End all workers; they come back when they are needed."""
-    while _workers:
-        _workers.popitem()[1].close()
+    for place, worker in list(_workers.items()):
+        _dismiss(place, worker)
 
 
 def cores() -> int:

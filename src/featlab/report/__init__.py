@@ -7,3 +7,4 @@ from featlab.report._claims import verify_claims as verify_claims
 from featlab.report._runs import print_summary as print_summary
 from featlab.report._runs import run_file as run_file
 from featlab.report._runs import write_figures as write_figures
+from featlab.report._sweeps import sweep_file as sweep_file

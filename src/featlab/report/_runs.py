@@ -14,7 +14,7 @@ import xarray as xr
 from featlab import plots
 from featlab.claims import find_claim
 from featlab.description import load_experiment, override
-from featlab.experiment import RESERVED
+from featlab.experiment import RESERVED, Experiment
 from featlab.fields import InputError
 from featlab.runner import run
 from featlab.store import save
@@ -28,18 +28,28 @@ def run_file(file: str, changes: Sequence[str] = (), *, seeds: int | None = None
     Returns the exit code.
     """
     keep_compiled_programs()
-    if file.isidentifier() and not Path(file).exists():  # the id of a claim
-        experiment, settings = find_claim(file).typical(), dict[str, Any](title=file)
-    else:
-        experiment, settings = load_experiment(file)
+    experiment, settings = stated(file)
     experiment = override(experiment, changes)
-    folder = Path(out) if out is not None else Path("out") / Path(file).stem
+    folder = folder_of(file, out)
     history = run(experiment, settings.get("seeds", 1) if seeds is None else seeds)
     written = [save(history, folder), *write_figures(history, folder)]
-    print_summary(history, title=settings.get("title", Path(file).stem))
+    print_summary(history, title=settings["title"])
     for path in written:
         print(path)
     return INTERRUPTED if history.attrs["interrupted"] else 0
+
+
+def stated(file: str) -> tuple[Experiment, dict[str, Any]]:
+    """What a TOML file states, or a claim's typical experiment, and what else is said: title, seeds."""
+    if file.isidentifier() and not Path(file).exists():  # the id of a claim
+        return find_claim(file).typical(), {"title": file}
+    experiment, settings = load_experiment(file)
+    return experiment, {"title": Path(file).stem} | settings
+
+
+def folder_of(file: str, out: str | None) -> Path:
+    """Where results go: the folder that was asked for, or out/NAME."""
+    return Path(out) if out is not None else Path("out") / Path(file).stem
 
 
 def write_figures(history: xr.Dataset, folder: Path) -> list[Path]:

@@ -1,0 +1,190 @@
+"""What a person sees of a sweep: what it is going to do, a table of what came out, and a phase diagram."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+from featlab import plots
+from featlab.addresses import addresses
+from featlab.description import describe, override, rebuild
+from featlab.experiment import Experiment
+from featlab.fields import InputError
+from featlab.grids import as_axes, tables
+from featlab.groups import Group, groups_of
+from featlab.report._runs import INTERRUPTED, folder_of, keep_compiled_programs, stated
+from featlab.runner import as_seeds
+from featlab.sheet import Sheet
+from featlab.store import Store
+from featlab.sweeps import sweep
+
+_FIRST_CHOICES = ("clean_test_error", "test_error", "test_loss")
+_SOON_COUNTED = 200_000  # runs of which it is soon known how many are there already
+
+
+def sweep_file(
+    file: str,
+    changes: Sequence[str] = (),
+    *,
+    grid: Sequence[str],
+    seeds: int | None = None,
+    out: str | None = None,
+    near: str | None = None,
+    show: str | None = None,
+    cluster: str | None = None,
+) -> int:
+    """Sweep what a TOML file states, or a claim's typical experiment, into a folder; print a table and draw.
+
+    The grid is one `data.n=20:200:8log` for each axis. Returns the exit code.
+    """
+    keep_compiled_programs()
+    ranges, level = _ranges(grid), _level(near)
+    experiment, settings = stated(file)
+    experiment = _with_changes(experiment, changes, ranges)
+    seeds = int(settings.get("seeds", 1)) if seeds is None else seeds
+    axes = as_axes(ranges, experiment)
+    groups = groups_of(tables(experiment, axes))
+    sheet = Sheet(axes, as_seeds(seeds, "sweep"), groups)
+    shown = _shown(sheet, show, level)
+    folder = _made(folder_of(file, out))
+    print(_announcement(sheet, groups, folder, level), flush=True)
+    try:
+        diagram = sweep(experiment, ranges, seeds, out=folder, near=level, cluster=cluster)
+    except KeyboardInterrupt:  # before the first unit was begun
+        return INTERRUPTED
+    print_sweep(diagram, title=settings["title"])
+    for line in _figures(diagram, shown, level, _floor(experiment, shown), folder):
+        print(line)
+    interrupted = bool(diagram.attrs["interrupted"])
+    print(f'fl.load("{folder}") reads the results' + ", and the same command goes on" * interrupted + ".")
+    return INTERRUPTED if interrupted else 0
+
+
+def print_sweep(diagram: xr.Dataset, *, title: str) -> None:
+    """How many runs were carried out, and the range of each variable's means over seeds."""
+    from rich.console import Console
+    from rich.table import Table
+
+    done, trained = int(diagram.done.sum()), int((diagram.done & diagram.trained).sum())
+    swept = " x ".join(f"{diagram.sizes[dim]} {dim}" for dim in diagram.dims if dim != "seed")
+    stopped = ", interrupted" * diagram.attrs["interrupted"]
+    heading = (
+        f"{title}\n{done:,} of {diagram.done.size:,} runs done{stopped}, {trained:,} of them trained; {swept}"
+    )
+    table = Table(title=heading)
+    table.add_column("mean over seeds")
+    table.add_column("lowest cell", justify="right")
+    table.add_column("highest cell", justify="right")
+    for name, variable in diagram.data_vars.items():
+        if variable.dtype.kind == "f":
+            means = variable.where(diagram.done).mean("seed").values
+            means = means[np.isfinite(means)]
+            ends = (f"{means.min():.4g}", f"{means.max():.4g}") if len(means) else ("-", "-")
+            table.add_row(f"{variable.attrs.get('long_name', name)} ({name})", *ends)
+    Console().print(table)
+
+
+def _ranges(grid: Sequence[str]) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for one in grid:
+        path, equals, values = one.partition("=")
+        if not equals or not path or not values:
+            raise InputError(f"--grid must have the form data.n=20:200:8log, got {one!r}.")
+        if path in found:
+            raise InputError(f"--grid has the axis {path} twice; give all its values at once.")
+        found[path] = values
+    if not found:
+        raise InputError("A sweep needs a grid, for instance --grid data.n=20:200:8log.")
+    return found
+
+
+def _level(near: str | None) -> dict[str, float] | None:
+    if near is None:
+        return None
+    name, equals, text = near.partition("=")
+    try:
+        level = rebuild(text) if equals and name and text else None
+    except InputError:
+        level = None
+    if isinstance(level, bool) or not isinstance(level, int | float) or not np.isfinite(level):
+        raise InputError(f"--near must be a variable and a level, such as test_error=0.25, got {near!r}.")
+    return {name: float(level)}
+
+
+def _with_changes(experiment: Experiment, changes: Sequence[str], ranges: dict[str, str]) -> Experiment:
+    """The experiment with changes; where they make sense on the grid alone, with its first values too.
+
+    So that `data.signal_norm=none --grid data.snr=...` works, which leaves no signal anywhere else.
+    """
+    try:
+        return override(experiment, changes)
+    except InputError as error:
+        try:
+            firsts = [f"{axis.path}={describe(axis.values[0])}" for axis in as_axes(ranges, experiment)]
+            return override(experiment, [*changes, *firsts])
+        except InputError:
+            raise error from None
+
+
+def _shown(sheet: Sheet, show: str | None, level: dict[str, float] | None) -> str:
+    """The variable of the figure: the one asked for, the one whose level is followed, or a test error."""
+    for asked in (show, *(level or ())):
+        if asked is not None:
+            sheet.check(asked)
+    known = [str(name) for name in sheet.dataset().data_vars]
+    chosen = (show, *(level or ()), *_FIRST_CHOICES, known[0])
+    return next(name for name in chosen if name in known)
+
+
+def _floor(experiment: Experiment, shown: str) -> float | None:
+    """The test error that flipped test labels leave to everyone."""
+    data: Any = getattr(experiment.data, "data", experiment.data)
+    flip = getattr(data, "test_flip", None)
+    return flip if shown == "test_error" and isinstance(flip, float) and flip > 0 else None
+
+
+def _made(folder: Path) -> Path:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(f"--out {str(folder)!r} cannot be written: {error.strerror}.") from None
+    return folder
+
+
+def _announcement(sheet: Sheet, groups: list[Group], folder: Path, level: dict[str, float] | None) -> str:
+    shape, seeds = " x ".join(map(str, sheet.shape)), len(sheet.seeds)
+    line = f"{shape} cells x {seeds} seed{'s' * (seeds > 1)} = {sheet.runs:,} runs"
+    for name, at in (level or {}).items():
+        line += f", of which those near {name} = {at:g} are computed"
+    there = _already(sheet, groups, folder) if sheet.runs <= _SOON_COUNTED else 0
+    return f"{line}; kept in {folder}" + (f", where {there:,} are already." if there else ".")
+
+
+def _already(sheet: Sheet, groups: list[Group], folder: Path) -> int:
+    store, count = Store(folder), 0
+    if not store.look():
+        return 0
+    for group in groups:
+        cells = np.arange(len(group.table.places))
+        pairs = np.repeat(cells, len(sheet.seeds)), np.tile(sheet.seeds, len(cells))
+        count += int(store.get(addresses(group, *pairs))[0].sum())
+    return count
+
+
+def _figures(
+    diagram: xr.Dataset, shown: str, level: dict[str, float] | None, floor: float | None, folder: Path
+) -> list[str]:
+    """The files of the figure, or why there is none."""
+    followed = (level or {}).get(shown)
+    floor = None if "test_flip" in diagram.dims else floor
+    try:
+        figure = plots.phase_diagram(diagram, shown, level=followed, floor=floor)
+        return [str(plots.save(figure, folder / f"phase_diagram.{kind}")) for kind in ("svg", "png")]
+    except InputError as error:
+        return [f"No figure: {error}"]
+    except OSError as error:
+        raise InputError(f"The figure cannot be written to {str(folder)!r}: {error.strerror}.") from None

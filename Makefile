@@ -35,9 +35,14 @@ lint: install
 types: install
 	$(BIN)/pyright --pythonpath $(BIN)/python
 
-bench: install
+bench: install            ## every speed as a ratio against what one would write instead; on an idle machine
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[bench]'
 	$(BIN)/python benchmarks/dimension.py
 	$(BIN)/python benchmarks/products.py
+	$(BIN)/python benchmarks/heatmap.py
+	$(BIN)/python benchmarks/refinement.py
+	$(BIN)/python benchmarks/scaling.py
+	$(BIN)/python benchmarks/workers.py
 
 defects: install
 	$(BIN)/python tests/defects.py

@@ -1,6 +1,6 @@
 """What a second dask worker gains: `python benchmarks/workers.py`.
 
-The same sweep on one and on two workers of one core each, in turns, its programs compiled beforehand; medians,
+The same sweep on one and on two workers of one core each, in turns, its programs compiled before; medians,
 and the load of the machine beside them. Where others use it too, the work done for each core that the workers
 really got says more than the time.
 """
@@ -57,13 +57,11 @@ def main() -> None:
                 before = used(client)
                 times[workers].append(seconds(client, 10_000 * (k + 1)))
                 cores[workers].append((used(client) - before) / times[workers][-1])
-            ratio = times[1][-1] / times[2][-1]
-            print(
-                f"{times[1][-1]:.2f} s and {times[2][-1]:.2f} s, ratio {ratio:.2f}; load {os.getloadavg()[0]:.1f}"
-            )
+            alone, both, load = times[1][-1], times[2][-1], os.getloadavg()[0]
+            print(f"{alone:.2f} s and {both:.2f} s, ratio {alone / both:.2f}; load {load:.1f}")
         for workers, taken in times.items():
             busy, rate = statistics.median(cores[workers]), runs / statistics.median(taken)
-            print(f"{workers} worker(s): {rate:,.0f} runs/s on {busy:.2f} cores, {rate / busy:,.0f} for each core")
+            print(f"{workers} worker(s): {rate:,.0f} runs/s on {busy:.2f} cores, {rate / busy:,.0f} a core")
         print(f"ratio of the medians {statistics.median(times[1]) / statistics.median(times[2]):.2f}")
 
 

@@ -195,6 +195,34 @@ DEFECTS = [
         "allowed = jnp.ones_like(sizes)",
         "test_products.py::test_no_output_outruns_the_pace",
     ),
+    Defect(
+        "padding leaks into the largest magnitude over samples",
+        "endings.py",
+        'jnp.where(mask.reshape(on_samples), value, 0) if "sample" in dims else value',
+        "value",
+        "test_sweeps.py::test_padded_sizes_in_families_end_where_each_run_ends_alone[64-1e-09]",
+    ),
+    Defect(
+        "an address forgets the seed",
+        "addresses.py",
+        'one.update(seed.to_bytes(4, "little"))',
+        'one.update(b"")',
+        "test_addresses.py::test_whatever_changes_a_number_changes_the_address",
+    ),
+    Defect(
+        "code of the user's own is known by its name alone",
+        "addresses.py",
+        "{_program(group, names)}",
+        "{names}",
+        "test_addresses.py::test_code_of_the_users_own_is_known_by_what_it_computes",
+    ),
+    Defect(
+        "a damaged unit is believed",
+        "store.py",
+        "if _sum(content[:-_WIDTH]) != content[-_WIDTH:]:",
+        "if False:",
+        "test_store.py::test_no_flipped_bit_changes_a_number",
+    ),
 ]
 
 

@@ -181,7 +181,7 @@ def test_the_commands_and_the_code_of_the_readme_work(tmp_path, monkeypatch):
         arguments = command.split(" --seeds")[0].split()
         code, output = call(*arguments, "steps=2", "--seeds", "1", "--out", str(tmp_path))
         assert code == 0, output
-    (snippet,) = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
+    snippet, *_ = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
     names = {}
     exec(snippet.replace("steps=1000", "steps=2"), names)
     assert names["history"].sizes["seed"] == 16

@@ -256,7 +256,6 @@ def test_only_a_run_that_reached_its_level_without_diverging_is_trained():
 def test_experiments_that_differ_in_more_than_numbers_do_not_run_together(monkeypatch):
     base = experiment(data=SMALL)
     others = [
-        dataclasses.replace(base, data=dataclasses.replace(SMALL, n=7)),
         dataclasses.replace(base, network=network(width=4)),
         dataclasses.replace(base, steps=21),
         dataclasses.replace(base, precision=32),

@@ -1,5 +1,6 @@
 """The bar appears only when it is worth it."""
 
+import re
 import time
 
 import pytest
@@ -16,6 +17,26 @@ def test_the_bar_appears_after_its_patience(monkeypatch, capsys, patience, expec
         tell(7)
         time.sleep(0.2)
     assert ("training" in capsys.readouterr().err) == expected
+
+
+def test_the_bar_shows_the_rate_and_the_time_left(monkeypatch, capsys):
+    monkeypatch.setattr(progress, "_PATIENCE", 0.0)
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.setenv("COLUMNS", "120")
+    with progress.progress_bar("sweeping", 1000, shown=True, unit="runs") as tell:
+        for done in (0, 400, 410, 420):  # 400 were there before
+            tell(done, "(mean 0.3)")
+            time.sleep(0.15)
+    shown = re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", capsys.readouterr().err)
+    assert re.search(r"sweeping \(mean 0.3\).*420/1000 runs +\d\d runs/s +0:00:\d\d", shown), shown
+
+
+@pytest.mark.parametrize(
+    "speed, text",
+    [(None, ""), (0, ""), (0.0523, "0.052 runs/s"), (3.14, "3.1 runs/s"), (12345.6, "12,346 runs/s")],
+)
+def test_a_rate_is_short(speed, text):
+    assert progress.rate(speed, "runs") == text
 
 
 def test_without_a_terminal_there_is_no_bar(capsys):

@@ -42,6 +42,7 @@ _SYMBOLS = {
     "weight_decay": r"\lambda",
     "steps": "T",
 }
+_NAMES = {"n": "training inputs", "d": "dimension", "snr": "signal-to-noise ratio", "signal_norm": "signal length"}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -69,7 +70,7 @@ class Axis:
     def coordinate(self) -> tuple[str, Any, dict[str, str]]:
         """The axis as a coordinate of a Dataset; what is no number is written as text."""
         field = self.path.rpartition(".")[2]
-        attrs = {"symbol": _SYMBOLS.get(field, ""), "long_name": field.replace("_", " ")}
+        attrs = {"symbol": _SYMBOLS.get(field, ""), "long_name": _NAMES.get(field, field.replace("_", " "))}
         attrs |= {"path": self.path, "scale": self.scale}
         return self.name, list(self.values) if self.numeric else [describe(v) for v in self.values], attrs
 

@@ -166,7 +166,7 @@ class Store:
         }
         content = io.BytesIO()
         np.savez(content, allow_pickle=False, addresses=addresses, header=np.array(json.dumps(header)))
-        axes = json.dumps([header["dims"], header["coords"]])
+        axes = json.dumps([[dim, empty[dim].values.tolist()] for dim in header["dims"]])
         name = hashlib.blake2b(addresses.tobytes() + axes.encode(), digest_size=8).hexdigest()
         return _written(self.folder / f"sweep-{name}.npz", content.getvalue())
 

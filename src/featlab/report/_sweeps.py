@@ -181,6 +181,8 @@ def _figures(
     """The files of the figure, or why there is none."""
     followed = (level or {}).get(shown)
     floor = None if "test_flip" in diagram.dims else floor
+    if not diagram.done.any():
+        return ["No figure: nothing was computed."]
     try:
         figure = plots.phase_diagram(diagram, shown, level=followed, floor=floor)
         return [str(plots.save(figure, folder / f"phase_diagram.{kind}")) for kind in ("svg", "png")]

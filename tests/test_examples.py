@@ -34,3 +34,11 @@ def test_the_cao_pair_differs_in_the_signal_alone_and_in_what_is_learnt():
     assert (good.test_loss < 0.05).all() and (bad.test_loss > 0.5).all()
     assert (good.gamma.max(["class", "filter"]) > 10 * good.rho.max(["class", "filter", "sample"])).all()
     assert (bad.rho.max(["class", "filter", "sample"]) > 10 * bad.gamma.max(["class", "filter"])).all()
+
+
+def test_the_heat_map_draws_and_is_kept(tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(FILES[0].parent)
+    import heatmap
+
+    assert heatmap.main(tmp_path, seeds=2, every=20).stat().st_size > 10_000
+    assert fl.load(tmp_path / "store").done.all()

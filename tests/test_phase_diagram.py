@@ -459,3 +459,12 @@ def test_what_has_no_place_on_an_axis_is_refused():
         drawn(made().assign_coords(d=("d", [1, 2, 3, 4, math.inf], {"scale": "log"})))
     with pytest.raises(fl.InputError, match=r"\(boundary=\) must be a finite number, got 'far'"):
         drawn(made().isel(d=0), boundary="far")
+
+
+def test_a_curve_without_results_is_refused_in_one_sentence():
+    nothing = xr.Dataset(
+        {"test_error": (["d", "seed"], np.full((3, 2), np.nan)), "done": (["d", "seed"], np.zeros((3, 2), bool))},
+        {"d": [1.0, 2.0, 3.0], "seed": [0, 1]},
+    )
+    with pytest.raises(fl.InputError, match="nothing to draw"):
+        fl.plots.phase_diagram(nothing, "test_error")

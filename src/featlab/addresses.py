@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import jax
@@ -26,6 +26,16 @@ from featlab.trajectory import draw_block
 NUMERICS = 1  # to be raised with every change that gives other numbers for the same experiment and seed
 WIDTH = 16  # bytes of an address
 _ROWS = 8  # of the training set in the program that stands for code of the user's own
+
+
+def addresses_of_cells(groups: Sequence[Group], cells: int, seeds: np.ndarray) -> np.ndarray:
+    """One address for every cell and seed of a sweep; (cell, seed, WIDTH) bytes."""
+    found = np.zeros((cells, len(seeds), WIDTH), np.uint8)
+    for group in groups:
+        count = len(group.table.places)
+        runs = np.repeat(np.arange(count), len(seeds)), np.tile(seeds, count)
+        found[group.table.places] = addresses(group, *runs).reshape(count, -1, WIDTH)
+    return found
 
 
 def addresses(group: Group, experiments: np.ndarray, seeds: np.ndarray) -> np.ndarray:

@@ -30,7 +30,7 @@ from featlab.endings import Runs
 from featlab.fields import InputError
 from featlab.groups import Group
 from featlab.store import Store
-from featlab.workers import _begin_on_one_core, carry_out, cores, parcelled
+from featlab.workers import begin_on_one_core, carry_out, cores, parcelled
 
 _PATIENCE = 10.0  # seconds to reach a scheduler
 _AHEAD = 3  # units sent out for every thread of a worker
@@ -188,11 +188,11 @@ def _begin(cache: str | None) -> None:
     """Before the first unit: a worker of one thread is to use one core, and the others are for others."""
     from distributed import get_worker
 
-    if cache is not None and jax.config.jax_compilation_cache_dir is None:  # type: ignore[attr-defined]
+    if cache is not None and getattr(jax.config, "jax_compilation_cache_dir", None) is None:
         jax.config.update("jax_compilation_cache_dir", cache)
         jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.2)
     if get_worker().state.nthreads == 1:
-        _begin_on_one_core()
+        begin_on_one_core()
 
 
 def _first_line(error: Exception) -> str:

@@ -232,8 +232,8 @@ def _of_fields(experiment: Experiment, axes: list[Axis]) -> list[Table]:
             index[axes.index(axis)] = i
         inside = cells[tuple(index)].reshape(-1)
         mesh = np.meshgrid(*[np.array(axis.values, float) for axis in real], indexing="ij")
-        columns = {places[axis.path]: values.reshape(-1) for axis, values in zip(real, mesh)}
-        found.append(Table(first, columns, inside))  # type: ignore[arg-type]
+        columns = {p: v.reshape(-1) for axis, v in zip(real, mesh) if (p := places[axis.path]) is not None}
+        found.append(Table(first, columns, inside))
     return found
 
 

@@ -13,7 +13,7 @@ import jax
 import numpy as np
 import xarray as xr
 
-from featlab.addresses import WIDTH, addresses
+from featlab.addresses import WIDTH, addresses_of_cells
 from featlab.cluster import on_cluster
 from featlab.description import foreign
 from featlab.endings import Runs, compute, units, work
@@ -144,11 +144,7 @@ class _Shelf:
 
     def __init__(self, sheet: Sheet, groups: list[Group], store: Store):
         self.sheet, self.store = sheet, store
-        self.addresses = np.zeros((*sheet.finished.shape, WIDTH), np.uint8)
-        for group in groups:
-            count = len(group.table.places)
-            cells, seeds = np.repeat(np.arange(count), len(sheet.seeds)), np.tile(sheet.seeds, count)
-            self.addresses[group.table.places] = addresses(group, cells, seeds).reshape(count, -1, WIDTH)
+        self.addresses = addresses_of_cells(groups, len(sheet.finished), sheet.seeds)
         store.plan(self.addresses.reshape(-1, WIDTH), sheet.dataset())
         store.look()
         self._recall()

@@ -152,8 +152,9 @@ class _Worker:
         self._process.kill()
         self._process.wait()
         for pipe in (self._process.stdin, self._process.stdout):
+            assert pipe is not None
             try:
-                pipe.close()  # type: ignore[union-attr]
+                pipe.close()
             except OSError:  # what was not sent is lost with the process
                 pass
 
@@ -190,7 +191,7 @@ def cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def _begin_on_one_core() -> None:
+def begin_on_one_core() -> None:
     """Let XLA see one core when it decides how many threads to have, and the system use any core after that."""
     if hasattr(os, "sched_setaffinity"):
         allowed = os.sched_getaffinity(0)
@@ -203,7 +204,7 @@ def _begin_on_one_core() -> None:
 def answer() -> None:
     """The life of a worker: messages come in on stdin, answers go out on stdout."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # an interrupt is for the process that waits
-    _begin_on_one_core()
+    begin_on_one_core()
     messages, answers = sys.stdin.buffer, os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # whatever is printed goes elsewhere
     while True:

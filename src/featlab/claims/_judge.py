@@ -24,10 +24,10 @@ import numpy as np
 import scipy.stats
 
 from featlab.boundaries import exponents
+from featlab.contours import TRAINED
 from featlab.fields import InputError
 
 LEVEL = 0.95
-TRAINED = 0.9  # of a cell's seeds; with fewer, it decides nothing
 VALUE_MARGIN = 0.05
 ZERO_EXPONENT_MARGIN = 0.05
 BEYOND = 10.0  # how far off a crossing counts that lies outside the grid

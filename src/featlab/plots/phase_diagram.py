@@ -68,6 +68,8 @@ def phase_diagram(
     """
     found = cells(diagram, variable, _PLOT)
     across, up = _axes_of(diagram, found, x, y)
+    if up is None and "done" in diagram and not diagram.done.any():  # a grid stays blank, a curve cannot
+        raise InputError(f"{_PLOT} has nothing to draw: no run of this sweep is done yet.")
     level = None if level is None else checked_number(level, f"{_PLOT}(level=)")
     floor = None if floor is None else checked_number(floor, f"{_PLOT}(floor=)")
     theory = _by_label(boundary)

@@ -10,7 +10,7 @@ import numpy as np
 import xarray as xr
 
 from featlab import plots
-from featlab.addresses import addresses
+from featlab.addresses import WIDTH, addresses_of_cells
 from featlab.description import describe, override, rebuild
 from featlab.experiment import Experiment
 from featlab.fields import InputError
@@ -165,14 +165,11 @@ def _announcement(sheet: Sheet, groups: list[Group], folder: Path, level: dict[s
 
 
 def _already(sheet: Sheet, groups: list[Group], folder: Path) -> int:
-    store, count = Store(folder), 0
+    store = Store(folder)
     if not store.look():
         return 0
-    for group in groups:
-        cells = np.arange(len(group.table.places))
-        pairs = np.repeat(cells, len(sheet.seeds)), np.tile(sheet.seeds, len(cells))
-        count += int(store.get(addresses(group, *pairs))[0].sum())
-    return count
+    wanted = addresses_of_cells(groups, len(sheet.finished), sheet.seeds)
+    return int(store.get(wanted.reshape(-1, WIDTH))[0].sum())
 
 
 def _figures(

@@ -326,3 +326,23 @@ def test_the_documented_jobs_are_what_the_documentation_says():
     for line in ("#SBATCH -p cpu", "#SBATCH --cpus-per-task=16", "#SBATCH -t 04:00:00", "#SBATCH -n 1"):
         assert line in script.splitlines(), script
     assert "--nthreads 1 " in script and "--nworkers 16 " in script
+
+
+def test_threads_of_a_worker_take_turns(monkeypatch):
+    inside, most = [], []
+
+    def slow(*message):
+        inside.append(1)
+        most.append(len(inside))
+        time.sleep(0.05)
+        inside.pop()
+        return {}
+
+    monkeypatch.setattr(cluster, "carry_out", slow)
+    monkeypatch.setattr(cluster, "_begin", lambda cache: None)
+    threads = [threading.Thread(target=cluster._received, args=(b"\x80\x05).", None)) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert most == [1, 1, 1, 1]

@@ -175,12 +175,12 @@ def _outcome(future: Any) -> dict[str, np.ndarray]:
 
 def _received(message: bytes, cache: str | None) -> dict[str, np.ndarray]:
     """What a worker does with a message."""
-    with _beginning:
+    with _one_at_a_time:
         _begin(cache)
-    return carry_out(*pickle.loads(message))
+        return carry_out(*pickle.loads(message))
 
 
-_beginning = threading.Lock()
+_one_at_a_time = threading.Lock()  # XLA can hang when threads of one process run programs at once
 
 
 @functools.cache

@@ -55,6 +55,9 @@ def main(out: Path) -> None:
         for axes, (name, times) in zip(figure.subplots(1, len(VALUES), sharey=True), measured.items()):
             axes.loglog(VALUES[name], times, "o-")
             axes.set_xlabel(name)
+            axes.set_xticks(VALUES[name], [f"{value:g}".replace("e+0", "e") for value in VALUES[name]])
+            axes.set_yticks([0.1, 0.2, 0.5, 1, 2, 5], ["0.1", "0.2", "0.5", "1", "2", "5"])
+            axes.minorticks_off()
         figure.axes[0].set_ylabel("ms a training")
     print(fl.plots.save(figure, out / "scaling.png"))
 

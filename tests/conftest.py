@@ -2,7 +2,12 @@
 
 import os
 import shutil
+import signal
 from pathlib import Path
+
+# A suite begun in the background ignores interrupts, and so would the processes that tests interrupt.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # Tests run hundreds of small programs once each: on a CPU, compiling them takes longer than running them.
 if shutil.which("nvidia-smi") is None:

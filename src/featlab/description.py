@@ -17,7 +17,7 @@ import sys
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import equinox as eqx
 
@@ -26,6 +26,7 @@ from featlab.fields import InputError, Part, did_you_mean
 from featlab.probes import Probe, as_probe
 from featlab.space import Ambient, Span
 
+_Part = TypeVar("_Part")
 _FOLDERS = ("data", "networks", "objectives", "algorithms", "probes")
 _NUMBERS = {"inf": math.inf, "nan": math.nan, "true": True, "false": False, "none": None}
 _ARITHMETIC = {
@@ -100,8 +101,8 @@ def override(experiment: Experiment, changes: Sequence[str]) -> Experiment:
     return changed(experiment, parsed)
 
 
-def changed(experiment: Experiment, changes: Mapping[str, Any]) -> Experiment:
-    """The experiment with dotted fields changed, such as {"data.snr": 0.2}, those of one part together."""
+def changed(part: _Part, changes: Mapping[str, Any]) -> _Part:
+    """An experiment, or a part, with dotted fields changed, such as {"data.snr": 0.2}, all of a part together."""
     nested: dict[str, Any] = {}
     for path, value in changes.items():
         *way, last = path.split(".")
@@ -111,7 +112,7 @@ def changed(experiment: Experiment, changes: Mapping[str, Any]) -> Experiment:
             if not isinstance(place, dict):
                 raise InputError(f"{path!r} changes a part that another change replaces.")
         place[last] = value
-    return _changed(experiment, nested)
+    return _changed(part, nested)
 
 
 def known_names() -> dict[str, Any]:

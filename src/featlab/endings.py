@@ -26,6 +26,7 @@ _IN_CACHE = 32_768  # products that a block of runs holds: beyond, runs are fast
 _TOGETHER = 64  # runs in a block on a CPU, at most
 _BLOCKS = 64  # in a call, at most
 _WORK = 2e10  # operations in a call, or one block: some tenths of a second on a CPU
+_COMPILING = 1e11  # operations that take no longer than compiling a program for them
 _MEMORY = 0.25  # of a GPU, that a block may fill
 
 
@@ -95,6 +96,8 @@ def units(group: Group, experiments: np.ndarray, seeds: np.ndarray) -> list[Runs
     starts, sizes = np.flatnonzero(begins), np.bincount(family)
     held, members = _runs_in_a_block(group), int(sizes.max())
     members = -(-members // -(-members // held))  # of a family in one block: equal parts
+    few = len(order) * work(group) < _COMPILING
+    members = min(_rounded(members, 4), held) if few else members
     parts = -(-sizes // members)
     position = np.arange(len(order)) - starts[family]
     chunk = (np.cumsum(parts) - parts)[family] + position // members
@@ -103,7 +106,7 @@ def units(group: Group, experiments: np.ndarray, seeds: np.ndarray) -> list[Runs
     slots = np.where(slots < 0, slots[:, :1], slots)
     per_block = max(1, held // members)
     blocks = -(-len(slots) // per_block)
-    per_block = -(-len(slots) // blocks)
+    per_block = min(_rounded(len(slots), 16), per_block) if few else -(-len(slots) // blocks)
     filled = np.minimum(np.arange(blocks * per_block), len(slots) - 1)
     slots = slots[filled].reshape(blocks, per_block, members)
     real = np.zeros(slots.shape, bool)
@@ -115,6 +118,11 @@ def units(group: Group, experiments: np.ndarray, seeds: np.ndarray) -> list[Runs
         inside, place = np.unique(part, return_inverse=True)
         cut.append(Runs(experiments[inside], seeds[inside], place.reshape(part.shape), kept))
     return cut
+
+
+def _rounded(count: int, least: int) -> int:
+    """Up to a power of four: some runs are better computed in vain than a program compiled for their number."""
+    return 4 ** -(-(max(count, least) - 1).bit_length() // 2)
 
 
 def compute(group: Group, runs: Runs, *, reduced: bool = False) -> dict[str, np.ndarray]:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import dataclasses
 import difflib
+import functools
 import inspect
 import math
 from collections.abc import Callable, Iterable
@@ -29,7 +30,7 @@ class Part(eqx.Module):
     """A frozen ingredient of an experiment whose declared fields are checked when it is made."""
 
     def __new__(cls, *args, **fields):
-        parameters = list(inspect.signature(cls.__init__).parameters.values())[1:]
+        parameters = _parameters(cls)
         if any(parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD) for parameter in parameters):
             return super().__new__(cls)  # a constructor that takes anything
         known = [parameter.name for parameter in parameters]
@@ -64,6 +65,11 @@ class Part(eqx.Module):
     def examples(cls) -> Iterable[Part]:
         """Small instances that together show every variant; the conformance tests run each of them."""
         return (cls(),)
+
+
+@functools.cache
+def _parameters(cls: type) -> list[inspect.Parameter]:
+    return list(inspect.signature(cls.__init__).parameters.values())[1:]
 
 
 def _made_again(cls: type[Part], values: dict[str, Any]) -> Part:

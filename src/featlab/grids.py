@@ -242,10 +242,14 @@ def _real_place(experiment: Experiment, firsts: dict[str, Any], axis: Axis) -> i
 
     Every value is tried, so that each is checked by the part it belongs to.
     """
-    made = [changed(experiment, firsts | {axis.path: value}) for value in axis.values]
-    flat = [jax.tree.flatten(one) for one in made]
+    first = changed(experiment, firsts)
+    *way, name = axis.path.split(".")
+    part: Any = first
+    for step in way:
+        part = getattr(part, step)
+    flat = [jax.tree.flatten(changed(part, {name: value})) for value in axis.values]
     leaves, parts = flat[0]
-    if any(other != parts for _, other in flat) or _checks_itself(made[0], axis.path):
+    if any(other != parts for _, other in flat) or _checks_itself(first, axis.path):
         return None
     differing = {
         i for other, _ in flat for i, (a, b) in enumerate(zip(leaves, other)) if type(a) is not type(b) or a != b
@@ -253,8 +257,13 @@ def _real_place(experiment: Experiment, firsts: dict[str, Any], axis: Axis) -> i
     if len(differing) != 1:
         return None
     place = differing.pop()
-    values = [other[place] for other, _ in flat]
-    return place if all(isinstance(v, float) and math.isfinite(v) for v in values) else None
+    if not all(isinstance(other[place], float) and math.isfinite(other[place]) for other, _ in flat):
+        return None
+    whole = [
+        jax.tree.leaves(changed(experiment, firsts | {axis.path: value}))
+        for value in (min(axis.values), max(axis.values))
+    ]
+    return next(i for i, (low, high) in enumerate(zip(*whole)) if low != high)
 
 
 def _checks_itself(experiment: Experiment, path: str) -> bool:

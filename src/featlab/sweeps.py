@@ -28,6 +28,7 @@ from featlab.sheet import Sheet
 from featlab.store import Store
 from featlab.workers import Pool, cores
 
+_FOLLOWED = 0.1  # of the runs of a grid, about, that following a boundary takes
 _SOON = 1e11  # operations that are not worth starting other processes
 
 
@@ -60,7 +61,7 @@ def sweep(
     shelf = None if out is None else _Shelf(sheet, groups, Store(out))
     title = f"sweeping {' x '.join(map(str, sheet.shape))} cells, {len(sheet.seeds)} seeds"
     with (
-        _executor(cluster, groups, sheet) as pool,
+        _executor(cluster, groups, sheet.runs * (_FOLLOWED if near else 1)) as pool,
         progress_bar(title, sheet.runs, shown=progress, unit="runs") as tell,
     ):
         try:
@@ -77,7 +78,7 @@ def sweep(
     return sheet.dataset()
 
 
-def _executor(cluster: Any, groups: list[Group], sheet: Sheet) -> Any:
+def _executor(cluster: Any, groups: list[Group], runs: float) -> Any:
     """Who computes: a cluster, a process for each core, or None: this process, where that is soon done.
 
     Code of the user's own stays here too, since another process may not know it. What decides is the sweep as a
@@ -86,7 +87,8 @@ def _executor(cluster: Any, groups: list[Group], sheet: Sheet) -> Any:
     if cluster is not None:
         return on_cluster(cluster)
     known = not any(foreign(group.first) for group in groups)
-    long = sum(work(group) * len(group.table.places) for group in groups) * len(sheet.seeds) > _SOON
+    cells = sum(len(group.table.places) for group in groups)
+    long = sum(work(group) * len(group.table.places) for group in groups) * runs / cells > _SOON
     return nullcontext(Pool() if known and long and jax.default_backend() == "cpu" and cores() > 1 else None)
 
 

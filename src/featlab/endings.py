@@ -97,7 +97,7 @@ def units(group: Group, experiments: np.ndarray, seeds: np.ndarray) -> list[Runs
     held, members = _runs_in_a_block(group), int(sizes.max())
     members = -(-members // -(-members // held))  # of a family in one block: equal parts
     few = len(order) * work(group) < _COMPILING
-    members = min(_rounded(members, 4), held) if few else members
+    members = min(_rounded(members, 4), held) if few and group.own else members
     parts = -(-sizes // members)
     position = np.arange(len(order)) - starts[family]
     chunk = (np.cumsum(parts) - parts)[family] + position // members

@@ -126,10 +126,12 @@ def real(
     return _field(check, whole_if_exact if keep_whole else _as_float, default)
 
 
-def probability(*, default: Any = dataclasses.MISSING) -> Any:
+def probability(*, default: Any = dataclasses.MISSING, optional: bool = False) -> Any:
     """A number from 0 to 1."""
 
     def check(value):
+        if value is None and optional:
+            return None
         if not isinstance(value, float) or not 0.0 <= value <= 1.0:
             return "a probability, a number from 0 to 1"
 

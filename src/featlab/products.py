@@ -19,7 +19,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from featlab.data import AbstractVectorModel
+from featlab.data import AbstractVectorModel, Batch
 from featlab.networks import AbstractProductNetwork
 from featlab.objectives import Supervised
 from featlab.space import Span
@@ -69,22 +69,32 @@ class ProductTask(Task):
 
     @property
     def start(self) -> Any:
+        if self.begun is not None:
+            return self.begun
         nothing = jax.tree.map(jnp.zeros_like, self._draw.start_products)
         return Learnt(nothing, self._network.without_weights(self.draw.start))
 
     def value(self, params, batch, key=None):
-        return self._value(self._seen(params))
+        return self._value(self._seen(params), batch)
 
     def value_and_grad(self, params, batch, key=None):
         # The derivative in the products is the gradient's coefficient on the basis; other parameters are
         # as they always are.
-        return jax.value_and_grad(self._value)(self._seen(params))
+        return jax.value_and_grad(self._value)(self._seen(params), batch)
 
     def gradient(self, params, batch, key=None):
         return self.value_and_grad(params, batch, key)[1]
 
+    def norm(self, gradient):
+        """The length of what has these coefficients: $\\|C B\\|^2 = \\mathrm{tr}\\, C G C^\\top$."""
+        both = jax.tree.map(jnp.multiply, gradient.weights, self._products_of(gradient.weights))
+        return jnp.sqrt(jnp.sum(both.signals) + jnp.sum(both.noise) + super().norm(gradient.rest) ** 2)
+
+    def beside(self, batch, clean_labels):
+        return eqx.tree_at(lambda b: (b.labels, b.clean_labels), batch, (clean_labels, clean_labels))
+
     def outputs(self, params, batch):
-        return self._outputs(self._seen(params))
+        return self._outputs(self._seen(params), batch)
 
     def weights(self, params):
         """The weight vectors in the frame of the space."""
@@ -96,6 +106,11 @@ class ProductTask(Task):
         noise = draw.training.noise
         assert noise is not None
         return weights + learnt.noise @ noise.reshape(-1, noise.shape[-1])
+
+    def products(self, params):
+        seen, samples = self._seen(params).weights, len(self.draw.training.mask)
+        noise = jnp.moveaxis(seen.noise.reshape(len(seen.noise), samples, -1), 0, -1)
+        return self.draw.truth.norms[:, None] * seen.signals.T, noise
 
     def respond(self, params, products):
         return super().respond(params.rest, products)
@@ -133,27 +148,29 @@ class ProductTask(Task):
 
     def _seen(self, params: Learnt) -> Learnt:
         """The parameters with the products P in place of the coefficients C."""
-        draw, start, learnt = self._draw, self._draw.start_products, params.weights
-        directions = draw.truth.directions
-        signals, noise = start.signals + learnt.signals @ (directions @ directions.T), start.noise
-        if draw.gram is None:
-            noise = noise + learnt.noise
-        else:
-            with_noise, with_signals = draw.gram
-            signals = signals + learnt.noise @ with_signals
-            noise = noise + learnt.noise @ with_noise + learnt.signals @ with_signals.T
-        return Learnt(OnBasis(signals, noise), params.rest)
+        learnt = self._products_of(params.weights)
+        return Learnt(jax.tree.map(jnp.add, self._draw.start_products, learnt), params.rest)
 
-    def _outputs(self, seen: Learnt):
+    def _products_of(self, learnt: OnBasis) -> OnBasis:
+        """Their products with the basis, C G."""
+        directions = self.draw.truth.directions
+        signals, noise = learnt.signals @ (directions @ directions.T), learnt.noise
+        if self._draw.gram is not None:
+            with_noise, with_signals = self._draw.gram
+            signals = signals + learnt.noise @ with_signals
+            noise = learnt.noise @ with_noise + learnt.signals @ with_signals.T
+        return OnBasis(signals, noise)
+
+    def _outputs(self, seen: Learnt, batch: Batch):
         # The sample is the last axis throughout, without vmap: everything up to the sum over filters is
         # elementwise. Signals are repeated by a product with ones, because its derivative, unlike that of a
         # broadcast, is a matrix product again: five times faster on a CPU.
-        model, training = self._model, self.draw.training
-        samples = len(training.mask)
+        # The batch has the rows of the training set, perhaps with other labels.
+        model, samples = self._model, len(batch.mask)
         signals = jnp.einsum("rs,i->sri", self.draw.truth.norms[None] * seen.weights.signals, jnp.ones(samples))
         noise = jnp.moveaxis(seen.weights.noise.reshape(-1, samples, model.noise_count), -1, 0)
-        return self._network.respond(seen.rest, model.patches(training, signals, noise))
+        return self._network.respond(seen.rest, model.patches(batch, signals, noise))
 
-    def _value(self, seen: Learnt):
+    def _value(self, seen: Learnt, batch: Batch):
         assert isinstance(self.objective, Supervised)
-        return self.objective.mean_loss(self._outputs(seen), self.draw.training)
+        return self.objective.mean_loss(self._outputs(seen, batch), batch)

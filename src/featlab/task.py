@@ -68,15 +68,16 @@ class Task(eqx.Module):
     network: AbstractNetwork
     objective: AbstractObjective
     draw: Draw
+    begun: Any = None  # parameters to begin with, where they are not the draw's
 
     @property
     def start(self) -> Any:
         """The parameters to begin with."""
-        return self.draw.start
+        return self.draw.start if self.begun is None else self.begun
 
     def starting_from(self, params: Any) -> Task:
         """The same task from other parameters."""
-        return eqx.tree_at(lambda task: task.draw.start, self, params)
+        return eqx.tree_at(lambda task: task.begun, self, params, is_leaf=lambda leaf: leaf is None)
 
     def batch(self, key: PRNGKeyArray, step: Array) -> Batch:
         """What this step sees: the whole training set, a mini-batch or fresh inputs, as the data says."""
@@ -93,6 +94,10 @@ class Task(eqx.Module):
     def gradient(self, params: Any, batch: Batch, key: PRNGKeyArray | None = None) -> Any:
         """The objective's gradient in the parameters."""
         return jax.grad(self.value)(params, batch, key)
+
+    def norm(self, gradient: Any) -> Float[Array, ""]:
+        """The length of a gradient, all parameters taken together."""
+        return jnp.sqrt(sum(jnp.sum(leaf**2) for leaf in jax.tree.leaves(gradient)))
 
     def holdout(self, i: int) -> Batch:
         """The i-th independent set of the training law; the algorithm says beforehand how many it needs."""
@@ -111,10 +116,25 @@ class Task(eqx.Module):
         """The network's output for each input."""
         return jax.vmap(self.network, in_axes=(None, 0))(params, batch.inputs)
 
+    def beside(self, batch: Batch, clean_labels: Array) -> Batch:
+        """The same samples' noise, beside the signal of other classes."""
+        vectors, training = vector_model(self.data), batch
+        if vectors is None or training.noise is None:
+            raise InputError(f"{type(self.data).__name__} has no noise apart from its signal.")
+        batch = eqx.tree_at(lambda b: (b.labels, b.clean_labels), batch, (clean_labels, clean_labels))
+        inputs = vectors.composed(batch, self.draw.truth.vectors, training.noise)
+        return eqx.tree_at(lambda b: b.inputs, batch, inputs)
+
     def weights(self, params: Any) -> Array:
         """The weight vectors that meet the input, in the coordinates of the space."""
         assert isinstance(self.network, AbstractProductNetwork)
         return self.network.weights(params)
+
+    def products(self, params: Any) -> tuple[Float[Array, "signal row"], Float[Array, "sample vector row"]]:
+        """Products of the weight vectors with the signals and with the training noise."""
+        weights, noise = self.weights(params), self.draw.training.noise
+        assert noise is not None
+        return self.draw.truth.vectors @ weights.T, noise @ weights.T
 
     def respond_to_all(self, params: Any, patches: Sequence[Float[Array, "row input"]]) -> Array:
         """Outputs for all inputs at once, each patch given by its products with the weights."""

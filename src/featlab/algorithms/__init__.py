@@ -3,9 +3,16 @@
 from featlab.algorithms._algorithm import AbstractAlgorithm as AbstractAlgorithm
 from featlab.algorithms._algorithm import Info as Info
 from featlab.algorithms._algorithm import State as State
+from featlab.algorithms.adaptive import Adam as Adam
+from featlab.algorithms.adaptive import SignDescent as SignDescent
 from featlab.algorithms.descent import AbstractDescent as AbstractDescent
 from featlab.algorithms.descent import Descent as Descent
 from featlab.algorithms.descent import GradientDescent as GradientDescent
 from featlab.algorithms.gradient_flow import GradientFlow as GradientFlow
+from featlab.algorithms.matrix_normalised import MatrixNormalisedDescent as MatrixNormalisedDescent
+from featlab.algorithms.noisy import LabelNoiseDescent as LabelNoiseDescent
+from featlab.algorithms.noisy import Mixup as Mixup
 from featlab.algorithms.paced import PacedDescent as PacedDescent
+from featlab.algorithms.sam import SAM as SAM
+from featlab.algorithms.sam import Perturbation as Perturbation
 from featlab.algorithms.then import Then as Then

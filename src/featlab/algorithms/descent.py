@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import abc
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import jax
 import jax.numpy as jnp
 import optax
+from jaxtyping import Array, PRNGKeyArray
 
 from featlab.algorithms._algorithm import AbstractAlgorithm, Info, State
+from featlab.data import Batch
 from featlab.fields import InputError, flag, real
+from featlab.task import Task
 
 
 class AbstractDescent(AbstractAlgorithm):
@@ -24,10 +27,18 @@ class AbstractDescent(AbstractAlgorithm):
     def init(self, key, task):
         return State(task.start, jnp.zeros((), int), self.transformation.init(task.start))
 
+    def batch(self, key: PRNGKeyArray, step: Array, task: Task) -> Batch:
+        """What a step sees."""
+        return task.batch(key, step)
+
+    def slope(self, key: PRNGKeyArray, params: Any, batch: Batch, task: Task) -> tuple[Array, Any]:
+        """The value that is descended, and its gradient."""
+        return task.value_and_grad(params, batch, key)
+
     def step(self, key, state, task):
         batch_key, objective_key = jax.random.split(key)
-        batch = task.batch(batch_key, state.step)
-        value, gradient = task.value_and_grad(state.params, batch, objective_key)
+        batch = self.batch(batch_key, state.step, task)
+        value, gradient = self.slope(objective_key, state.params, batch, task)
         updates, memory = self.transformation.update(gradient, state.memory, state.params)
         return State(optax.apply_updates(state.params, updates), state.step + 1, memory), Info(value)
 

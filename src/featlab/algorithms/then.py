@@ -8,6 +8,7 @@ import jax.numpy as jnp
 
 from featlab.algorithms._algorithm import AbstractAlgorithm, Info, State
 from featlab.algorithms.descent import GradientDescent
+from featlab.algorithms.sam import SAM
 from featlab.fields import part, whole
 
 
@@ -21,11 +22,15 @@ class Then(AbstractAlgorithm):
     @classmethod
     def examples(cls):
         slow, fast = GradientDescent(0.02), GradientDescent(0.2, momentum=0.5)
-        return (cls(slow, 3, fast), cls(slow, 1, cls(fast, 2, slow)))
+        return (cls(slow, 3, fast), cls(slow, 1, cls(fast, 2, slow)), cls(SAM(0.1, 0.2), 2, slow))
 
     @property
     def equivariant(self):
         return self.first.equivariant and self.second.equivariant
+
+    @property
+    def combines(self):
+        return self.first.combines and self.second.combines
 
     @property
     def holdouts(self):

@@ -8,4 +8,5 @@ from featlab.data.batches import AbstractBatching as AbstractBatching
 from featlab.data.batches import Minibatches as Minibatches
 from featlab.data.batches import Stream as Stream
 from featlab.data.signal_noise import SignalNoise as SignalNoise
+from featlab.data.sparse import SparseSignalNoise as SparseSignalNoise
 from featlab.data.xor import XorSignalNoise as XorSignalNoise

@@ -68,8 +68,9 @@ class SignalNoise(AbstractSignalNoise):
       \mathrm{SNR} = \frac{\|\mu\|}{\sigma\sqrt d}$$
 
     The observed label is $y$, flipped with probability `label_flip` in training and `test_flip` in tests; the
-    patch always carries the clean one. With `orthogonal=False` the noise is $N(0, \sigma^2 I)$. At $d = \infty$
-    noise has length one and `snr` is $\|\mu\|$.
+    patch always carries the clean one. With `negative_flip`, class $-1$ has a probability of its own in training.
+    With `orthogonal=False` the noise is $N(0, \sigma^2 I)$. At $d = \infty$ noise has length one and `snr` is
+    $\|\mu\|$.
 
     Cao, Chen, Belkin and Gu (2022); Kou, Chen, Chen and Gu (2023).
     """
@@ -79,7 +80,8 @@ class SignalNoise(AbstractSignalNoise):
     snr: float | None = real(default=None, at_least=0, optional=True)  # give this or signal_norm
     signal_norm: float | None = real(default=None, at_least=0, optional=True)  # |mu|
     noise_scale: float = real(default=1.0, above=0)  # sigma
-    label_flip: float = probability(default=0.0)  # p
+    label_flip: float = probability(default=0.0)  # p, or tau_+
+    negative_flip: float | None = probability(default=None, optional=True)  # tau_-, where it differs from tau_+
     test_flip: float = probability(default=0.0)
     orthogonal: bool = flag(default=True)
     random_slot: bool = flag(default=False)  # signal in either patch, by a coin
@@ -92,14 +94,17 @@ class SignalNoise(AbstractSignalNoise):
         return (
             cls(n=6, d=40, snr=0.5, label_flip=0.3),
             cls(n=5, d=40, signal_norm=2.0, orthogonal=False, random_slot=True, test_flip=0.2),
-            cls(n=5, d=40, signal_norm=0.0),
+            cls(n=5, d=40, signal_norm=0.0, label_flip=0.2, negative_flip=0.5),
         )
 
     def signals(self, space):
         return jnp.eye(1), jnp.atleast_1d(self.signal_length(space))
 
     def toss(self, key, training):
-        heads, flipped, swapped = coin_flips(key, 0.5, self.flip(training), 0.5 if self.random_slot else 0.0)
+        slot = 0.5 if self.random_slot else 0.0
+        heads, flipped, swapped = coin_flips(key, 0.5, self.flip(training), slot)
+        if training and self.negative_flip is not None:  # the same coin, another bias
+            flipped = jnp.where(heads, flipped, coin_flips(key, 0.5, self.negative_flip, slot)[1])
         clean = signed(heads)
         return jnp.where(flipped, -clean, clean), clean, swapped
 

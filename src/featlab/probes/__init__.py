@@ -8,6 +8,7 @@ from featlab.probes._probe import View as View
 from featlab.probes._probe import as_probe as as_probe
 from featlab.probes._probe import probe as probe
 from featlab.probes.clocks import above as above
+from featlab.probes.clocks import all_of as all_of
 from featlab.probes.clocks import at_end as at_end
 from featlab.probes.clocks import below as below
 from featlab.probes.clocks import evenly as evenly
@@ -21,6 +22,9 @@ from featlab.probes.coefficients import coefficients as coefficients
 from featlab.probes.coefficients import noise_memorised as noise_memorised
 from featlab.probes.coefficients import products as products
 from featlab.probes.coefficients import signal_learnt as signal_learnt
+from featlab.probes.label_noise import sample_losses as sample_losses
+from featlab.probes.label_noise import sample_selection as sample_selection
+from featlab.probes.label_noise import spurious_test_error as spurious_test_error
 from featlab.probes.recursion import coefficients_by_recursion as coefficients_by_recursion
 from featlab.probes.risk import clean_noisy_split as clean_noisy_split
 from featlab.probes.risk import margins as margins
@@ -30,3 +34,8 @@ from featlab.probes.risk import train_error as train_error
 from featlab.probes.risk import train_loss as train_loss
 from featlab.probes.risk import weight_norms as weight_norms
 from featlab.probes.running import AbstractRunning as AbstractRunning
+from featlab.probes.strategy import alignments as alignments
+from featlab.probes.strategy import deactivation as deactivation
+from featlab.probes.strategy import gradient_norm as gradient_norm
+from featlab.probes.strategy import gradient_norm_1 as gradient_norm_1
+from featlab.probes.strategy import growth_rates as growth_rates

@@ -155,9 +155,12 @@ class Probe(eqx.Module):
             return dict(reading)
         return {self.variables[0][0]: reading}
 
-    def number(self, view: View) -> Array:
-        """The first of its results, where that is one number."""
-        value = self(view)[self.variables[0][0]]
+    def number(self, view: View, variable: str = "") -> Array:
+        """One of its results, the first if none is named, where that is one number."""
+        reading, name = self(view), variable or self.variables[0][0]
+        if name not in reading:
+            raise InputError(f"{self.name} does not return {name!r}; {did_you_mean(name, reading)}")
+        value = reading[name]
         if jnp.shape(value) != ():
             raise InputError(
                 f"A level needs a probe of one number, and {self.name} has the shape {jnp.shape(value)}."

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 
 import equinox as eqx
+import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Array
 
 from featlab.fields import Part, function, real, whole
 from featlab.probes._probe import AbstractClock, AbstractSchedule, Probe, as_probe
@@ -65,10 +68,11 @@ class first(AbstractClock):
 
 
 class AbstractLevel(Part):
-    """A condition on a probe's (first) number."""
+    """A condition on a probe's number: its first, or the one called `variable`."""
 
     probe: Probe = eqx.field(converter=as_probe)
     level: float = real()
+    variable: str = eqx.field(static=True, default="")
 
     @property
     def equivariant(self) -> bool:
@@ -80,17 +84,34 @@ class AbstractLevel(Part):
 
 
 class below(AbstractLevel):
-    """A condition: a probe's (first) number is at or below a level."""
+    """A condition: a probe's number is at or below a level."""
 
     def __call__(self, view):
-        return self.probe.number(view) <= self.level
+        return self.probe.number(view, self.variable) <= self.level
 
 
 class above(AbstractLevel):
-    """A condition: a probe's (first) number is at or above a level."""
+    """A condition: a probe's number is at or above a level."""
 
     def __call__(self, view):
-        return self.probe.number(view) >= self.level
+        return self.probe.number(view, self.variable) >= self.level
+
+
+class all_of(Part):
+    """A condition: several conditions hold at once."""
+
+    conditions: tuple[Callable, ...] = eqx.field(converter=tuple)
+
+    def __call__(self, view):
+        return functools.reduce(jnp.logical_and, [condition(view) for condition in self.conditions])
+
+    @property
+    def equivariant(self) -> bool:
+        return all(getattr(condition, "equivariant", False) for condition in self.conditions)
+
+    @property
+    def in_products(self) -> bool:
+        return all(getattr(condition, "in_products", False) for condition in self.conditions)
 
 
 class _Throughout(AbstractClock):
@@ -101,13 +122,17 @@ throughout = _Throughout()
 
 
 class until(Part):
-    """Train until a probe's (first) number is at or below a level, but for no more than so many steps."""
+    """Train until a probe's (first) number is at or below a level, but for no more than so many steps.
+
+    With `after`, the level ends a run no sooner than that: a first stage is carried through.
+    """
 
     probe: Probe = eqx.field(converter=as_probe)
     level: float = real()
     at_most: int = whole(default=100_000, at_least=1)
+    after: int = whole(default=0, at_least=0)
 
-    @property
-    def reached(self) -> below:
-        """The condition that ends a run."""
-        return below(self.probe, self.level)
+    def reached(self, view) -> Array:
+        """Whether the run ends here."""
+        low = self.probe.number(view) <= self.level
+        return low & (view.step >= self.after) if self.after else low

@@ -77,6 +77,7 @@ def noise_memorised(view: View, *, sample: int | None = None):
 
 @probe(
     equivariant=True,
+    in_products=True,
     signal_product=Variable("class filter signal", r"\langle w_{j,r}, \mu \rangle", "product with the signal"),
     noise_product=Variable(
         "class filter sample vector", r"\langle w_{j,r}, \xi_i \rangle", "product with the noise"
@@ -84,10 +85,10 @@ def noise_memorised(view: View, *, sample: int | None = None):
 )
 def products(view: View):
     """Inner products of the filters with the signals and with the training noise."""
-    model, weights = view.vectors, view.weights
-    signal = (weights @ view.task.draw.truth.vectors.T).reshape(len(view.class_signs), -1, model.signal_count)
-    noise = jnp.einsum("rc,ivc->riv", weights, view.noise)
-    noise = noise.reshape(len(view.class_signs), -1, *noise.shape[1:])
+    model, classes = view.vectors, len(view.class_signs)
+    signals, noise = view.task.products(view.params)
+    signal = signals.T.reshape(classes, -1, model.signal_count)
+    noise = jnp.moveaxis(noise, -1, 0).reshape(classes, -1, *noise.shape[:2])
     return {
         "signal_product": signal[..., 0] if model.signal_count == 1 else signal,
         "noise_product": noise[..., 0] if model.noise_count == 1 else noise,

@@ -57,9 +57,10 @@ class CoefficientsByRecursion(AbstractRunning):
         batch_key, objective_key = jax.random.split(key)  # as AbstractDescent.step splits it
         task, draw = before.task, before.task.draw
         weights, rows = before.weights, len(before.training.mask)
+        assert isinstance(before.algorithm, AbstractDescent)
         # Which rows of the training set this step's batch holds, read off a batch of row numbers.
-        numbered = eqx.tree_at(lambda d: d.training.inputs, draw, jnp.arange(rows))
-        batch = task.data.batch(batch_key, before.step, numbered.training, numbered)
+        numbered = eqx.tree_at(lambda t: t.draw.training.inputs, task, jnp.arange(rows))
+        batch = before.algorithm.batch(batch_key, before.step, numbered)
 
         def value(signals, noise):
             inputs = before.vectors.composed(batch, signals, noise[batch.inputs])
@@ -67,7 +68,6 @@ class CoefficientsByRecursion(AbstractRunning):
 
         products = (draw.truth.vectors @ weights.T, before.noise @ weights.T)
         gradient = (jnp.zeros(len(weights)), *jax.grad(value, argnums=(0, 1))(*products))
-        assert isinstance(before.algorithm, AbstractDescent)
         updates, optimiser = before.algorithm.transformation.update(gradient, optimiser, state)
         return optax.apply_updates(state, updates), optimiser
 

@@ -1,0 +1,85 @@
+"""Descent on examples that are disturbed anew every step: in their labels, or by mixing them with one another."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import optax
+
+from featlab.algorithms.descent import AbstractDescent
+from featlab.fields import probability, real
+
+
+class LabelNoiseDescent(AbstractDescent):
+    r"""Descent on labels flipped anew every step.
+
+    $$w \leftarrow w - \eta \nabla \tfrac1n \sum_i \ell(\epsilon_i^{(t)} y_i f(x_i)), \qquad
+      \epsilon_i^{(t)} = -1 \text{ with probability } p, \text{ else } 1$$
+
+    Huang, Shi, Cao and co-authors (2025).
+    """
+
+    equivariant: ClassVar[bool] = True
+    combines: ClassVar[bool] = True
+    linear: ClassVar[bool] = True
+
+    learning_rate: float = real(above=0)  # eta
+    flip: float = probability()  # p
+
+    @classmethod
+    def examples(cls):
+        return (cls(0.1, 0.3),)
+
+    @property
+    def transformation(self):
+        return optax.scale(-self.learning_rate)
+
+    def batch(self, key, step, task):
+        batch = task.batch(key, step)
+        coins = jax.random.uniform(jax.random.fold_in(key, 1), batch.mask.shape, jnp.float32)
+        labels = jnp.where(coins < self.flip, -batch.labels, batch.labels)
+        return eqx.tree_at(lambda b: b.labels, batch, labels)
+
+
+class Mixup(AbstractDescent):
+    r"""Descent on mixtures of pairs of examples, with a mixture of their losses.
+
+    $$\tilde x_i = \lambda x_i + (1 - \lambda) x_{\pi(i)}, \qquad
+      \lambda \ell(f(\tilde x_i), y_i) + (1 - \lambda) \ell(f(\tilde x_i), y_{\pi(i)}), \qquad
+      \lambda \sim \mathrm{Beta}(\alpha, \alpha)$$
+
+    One $\lambda$ and one random order $\pi$ of the batch for every step.
+
+    Zhang, Cisse, Dauphin and Lopez-Paz (2018).
+    """
+
+    equivariant: ClassVar[bool] = True
+
+    learning_rate: float = real(above=0)  # eta
+    concentration: float = real(default=1.0, above=0)  # alpha
+
+    @classmethod
+    def examples(cls):
+        return (cls(0.1), cls(0.1, 0.3))
+
+    @property
+    def transformation(self):
+        return optax.scale(-self.learning_rate)
+
+    def slope(self, key, params, batch, task):
+        order_key, share_key, objective_key = jax.random.split(key, 3)
+        lottery = jax.random.uniform(order_key, batch.mask.shape, jnp.float32)
+        partner = jnp.argsort(jnp.where(batch.mask, lottery, jnp.inf))  # padding stays where it is
+        share = jax.random.beta(share_key, self.concentration, self.concentration)
+        mixed = share * batch.inputs + (1 - share) * batch.inputs[partner]
+        one = eqx.tree_at(lambda b: b.inputs, batch, mixed)
+        other = eqx.tree_at(lambda b: b.labels, one, batch.labels[partner])
+
+        def value(params):
+            here, there = (task.value(params, labelled, objective_key) for labelled in (one, other))
+            return share * here + (1 - share) * there
+
+        return jax.value_and_grad(value)(params)

@@ -1,8 +1,10 @@
 """Broadcasting by accident is an error in tests, as warnings are."""
 
+import atexit
 import os
 import shutil
 import signal
+import tempfile
 from pathlib import Path
 
 # A suite begun in the background ignores interrupts, and so would the processes that tests interrupt.
@@ -12,6 +14,13 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 # Tests run hundreds of small programs once each: on a CPU, compiling them takes longer than running them.
 if shutil.which("nvidia-smi") is None:
     os.environ.setdefault("JAX_DISABLE_MOST_OPTIMIZATIONS", "1")
+# The processes of a session share what they compile; whoever begins it cleans up.
+if "JAX_COMPILATION_CACHE_DIR" not in os.environ:
+    _programs = tempfile.mkdtemp(prefix="featlab-programs-")
+    atexit.register(shutil.rmtree, _programs, ignore_errors=True)
+    os.environ["JAX_COMPILATION_CACHE_DIR"] = _programs
+    os.environ["JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS"] = "0.05"
+    os.environ["JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES"] = "-1"
 
 import jax
 import pytest

@@ -33,6 +33,7 @@ ORDER = [
     "workers",
     "cluster",
     "sweeps",
+    "comparisons",
     "contours",
     "claims",
     "verdict",

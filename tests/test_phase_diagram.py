@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 import featlab as fl
 from featlab import plots
 from featlab.contours import contour
-from featlab.plots.phase_diagram import _BLANK, _COLOURS
+from featlab.plots._maps import BLANK, COLOURS
 
 D, MU = np.geomspace(100, 1e4, 5), np.geomspace(1, 16, 9)
 SHIFTS = np.array([-0.2, 0.0, 0.1, 0.3])
@@ -152,15 +152,15 @@ def test_the_colours_are_those_of_a_grey_scale():
     """Each step from low to high is lighter, by about as much, and blank cells are lighter than all."""
     weights = np.array([0.2126, 0.7152, 0.0722])
     linear = np.where(
-        _COLOURS.colors[:, :3] <= 0.04045,
-        _COLOURS.colors[:, :3] / 12.92,
-        ((_COLOURS.colors[:, :3] + 0.055) / 1.055) ** 2.4,
+        COLOURS.colors[:, :3] <= 0.04045,
+        COLOURS.colors[:, :3] / 12.92,
+        ((COLOURS.colors[:, :3] + 0.055) / 1.055) ** 2.4,
     )
     lightness = 116 * np.cbrt(linear @ weights) - 16
     steps = np.diff(lightness)
     assert (steps > 0).all() and steps.max() < 2.5 * np.median(steps)
     assert lightness[-1] - lightness[0] > 65
-    blank = ((np.array(matplotlib.colors.to_rgb(_BLANK)) + 0.055) / 1.055) ** 2.4 @ weights
+    blank = ((np.array(matplotlib.colors.to_rgb(BLANK)) + 0.055) / 1.055) ** 2.4 @ weights
     assert 116 * np.cbrt(blank) - 16 > lightness[-1] + 5
 
 

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from featlab import testing as testing
     from featlab import theory as theory
     from featlab.boundaries import boundary as boundary
+    from featlab.comparisons import compare as compare
     from featlab.contours import contour as contour
     from featlab.description import rebuild as rebuild
     from featlab.experiment import Experiment as Experiment
@@ -39,6 +40,7 @@ _FOLDERS = ("algorithms", "claims", "data", "networks", "objectives", "plots", "
 _NAMES = {
     "Experiment": "featlab.experiment",
     "boundary": "featlab.boundaries",
+    "compare": "featlab.comparisons",
     "InputError": "featlab.fields",
     "contour": "featlab.contours",
     "export": "featlab.store",

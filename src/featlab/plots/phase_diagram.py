@@ -2,49 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
+from collections.abc import Mapping
+from typing import Any
 
 import matplotlib
 import numpy as np
 import xarray as xr
 from matplotlib.axes import Axes
-from matplotlib.axis import Axis
-from matplotlib.collections import PolyCollection
-from matplotlib.colorbar import Colorbar
-from matplotlib.colors import ListedColormap, Normalize
 from matplotlib.figure import Figure
-from matplotlib.patheffects import Normal, Stroke
-from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullLocator
-from scipy.ndimage import distance_transform_edt
 
 from featlab.contours import Cells, cells, checked_number, contour, is_log, positions
-from featlab.fields import InputError, did_you_mean
-from featlab.plots._curves import symbol
-from featlab.plots._scalings import number, over_seeds
+from featlab.fields import InputError
+from featlab.plots._maps import (
+    DASHES,
+    UNTRAINED,
+    Boundary,
+    axes_of,
+    by_label,
+    cell_edges,
+    colour_bar,
+    described,
+    draw_map,
+    grid_of,
+    norm_of,
+    scale_axis,
+    value_of,
+)
+from featlab.plots._scalings import over_seeds
 from featlab.plots._style import BLACK, BLUE, GREY, RED, house_style, legend_above, panels
 
 _PLOT = "phase_diagram"
-# Dark to light at an even pace; the lightest tenth is left to cells without a value.
-_COLOURS = ListedColormap(matplotlib.colormaps["viridis"](np.arange(230)))
-_BLANK = "#EFEFEF"
-_DASHES: list[Any] = [(0, (4, 1.5)), (0, (1, 1.2)), (0, (6, 1.5, 1, 1.5))]
-_STEPS = MaxNLocator(6, steps=[1, 2, 2.5, 5, 10])
-_FEW = 12  # columns whose intervals are drawn one by one
-_UNTRAINED = "under 90 % of runs trained"
-
-Boundary = Callable[..., Any] | float
-
-
-class Grid(NamedTuple):
-    """What is drawn in each cell, rows up and columns across; it may be the nearest neighbour's value."""
-
-    edges: tuple[np.ndarray, np.ndarray]
-    centres: tuple[np.ndarray, np.ndarray]
-    means: np.ndarray
-    done: np.ndarray
-    trained: np.ndarray
-    shown: np.ndarray  # computed, or with computed cells all around it
 
 
 def phase_diagram(
@@ -67,252 +54,66 @@ def phase_diagram(
     blank elsewhere.
     """
     found = cells(diagram, variable, _PLOT)
-    across, up = _axes_of(diagram, found, x, y)
+    across, up = axes_of(diagram, found, x, y, _PLOT)
     if up is None and "done" in diagram and not diagram.done.any():  # a grid stays blank, a curve cannot
         raise InputError(f"{_PLOT} has nothing to draw: no run of this sweep is done yet.")
     level = None if level is None else checked_number(level, f"{_PLOT}(level=)")
     floor = None if floor is None else checked_number(floor, f"{_PLOT}(floor=)")
-    theory = _by_label(boundary)
+    theory = by_label(boundary)
     with house_style():
         figure, (axes,) = panels()
         if up is None:
-            _draw_curve(axes, found, diagram[across], level=level, floor=floor)
-            _draw_thresholds(axes, theory)
+            draw_curve(axes, found, diagram[across], plot=_PLOT)
+            draw_levels(axes, level=level, floor=floor)
+            draw_thresholds(axes, theory, plot=_PLOT)
             if level is not None:
                 _draw_crossing(axes, contour(diagram, variable, level))
         else:
             figure.set_size_inches(8.6, 6.0)
-            grid = _grid(found, diagram[across], diagram[up])
-            _frame(axes, grid, diagram[across], diagram[up])
-            bar = _draw_map(axes, grid, found.values, floor)
-            _mark(bar, level, floor)
-            _draw_boundaries(axes, theory, grid, diagram[across])
-            if level is not None:
-                enough = found.trained.sum(up).values > 1  # where the grid is coarse, columns are empty
-                measured = contour(diagram, variable, level, along=up).isel({across: enough})
-                _draw_contour(axes, measured, symbol(found.values))
-        _legend(figure, axes, _runs(found))
+            grid = grid_of(found, diagram[across], diagram[up], _PLOT)
+            norm = norm_of([grid], floor)
+            draw_map(axes, grid, diagram, found, norm=norm, theory=theory, level=level, plot=_PLOT)
+            colour_bar(figure, [axes], norm, found.values, level=level, floor=floor)
+        _legend(figure, axes, runs_of(found))
     return figure
-
-
-def _axes_of(diagram: xr.Dataset, found: Cells, x: str | None, y: str | None) -> tuple[str, str | None]:
-    """The dim across and the dim up, none for a curve."""
-    swept = [str(dim) for dim in found.done.dims]
-    for name, given in (("x", x), ("y", y)):
-        if given is not None and given not in swept:
-            raise InputError(
-                f"{_PLOT}({name}=) must be a swept dim, got {given!r}; {did_you_mean(str(given), swept)}"
-            )
-    if x is not None and x == y:
-        raise InputError(f"{_PLOT}(x=, y=) must be two dims, got {x!r} for both.")
-    if not 1 <= len(swept) <= 2:
-        extra = [dim for dim in reversed(swept) if dim not in (x, y)]
-        advice = (
-            f"they are {', '.join(swept)}; select one value, e.g. diagram.sel({extra[0]}="
-            f"{diagram[extra[0]].values[0]})."
-            if swept
-            else "this diagram has none."
-        )
-        raise InputError(f"{_PLOT} draws one or two swept dims, and {advice}")
-    if len(swept) == 1:
-        return swept[0], None
-    across = x or next(dim for dim in swept if dim != y)
-    return across, next(dim for dim in swept if dim != across)
-
-
-def _by_label(boundary: Any) -> dict[str, Boundary]:
-    """Boundaries by their labels in the legend."""
-    if boundary is None:
-        return {}
-    if isinstance(boundary, Mapping):
-        return {str(label): one for label, one in boundary.items()}
-    name = getattr(boundary, "__name__", "").replace("_", " ")
-    return {"theory" if not name or "<" in name else f"theory: {name}": boundary}
-
-
-# -- the map
-
-
-def _grid(found: Cells, across: xr.DataArray, up: xr.DataArray) -> Grid:
-    order = {str(coord.name): np.argsort(positions(coord, _PLOT)) for coord in (across, up)}
-    means, done, trained = (
-        one.isel(order).transpose(up.name, across.name).values
-        for one in (found.values.mean("seed"), found.done, found.trained)
-    )
-    shown = np.full(done.shape, done.any())
-    if done.any():
-        rows, columns = np.asarray(distance_transform_edt(~done, return_distances=False, return_indices=True))
-        means, trained = means[rows, columns], trained[rows, columns]
-        for turn in range(4):  # a computed cell in each of the four quadrants
-            corner = np.rot90(done, turn)
-            seen = np.logical_or.accumulate(np.logical_or.accumulate(corner, axis=0), axis=1)
-            shown &= np.rot90(seen, -turn)
-    centres = [coord.values[order[str(coord.name)]].astype(float) for coord in (across, up)]
-    edges = [_edges(at, log=is_log(coord)) for at, coord in zip(centres, (across, up))]
-    return Grid((edges[0], edges[1]), (centres[0], centres[1]), means, done, trained, shown)
-
-
-def _edges(at: np.ndarray, *, log: bool) -> np.ndarray:
-    """Half-way between the points, and as far beyond the first and the last."""
-    u = np.log(at) if log else at
-    inner = (u[1:] + u[:-1]) / 2
-    first, last = (u[0] - inner[0], u[-1] - inner[-1]) if len(inner) else (-0.5, 0.5)
-    edges = np.concatenate([[u[0] + first], inner, [u[-1] + last]])
-    return np.exp(edges) if log else edges
-
-
-def _draw_map(axes: Axes, grid: Grid, variable: xr.DataArray, floor: float | None) -> Colorbar:
-    norm = _norm(grid, floor)
-    values = np.ma.masked_where(~grid.shown | ~np.isfinite(grid.means), grid.means)
-    mesh = axes.pcolormesh(*grid.edges, values, cmap=_COLOURS, norm=norm, gid="cells")
-    axes.grid(False)
-    if not grid.shown.all():
-        _cover(axes, grid, ~grid.shown, "blank", "not computed", facecolor=_BLANK, edgecolor="#CCCCCC")
-    bad = grid.shown & ~grid.trained
-    dark = np.ma.filled(norm(values) < 0.6, False)
-    for some, ink, label in ((bad & dark, "white", None), (bad & ~dark, BLACK, _UNTRAINED)):
-        if bad.any():
-            _cover(axes, grid, some, "untrained", label, facecolor="none", edgecolor=ink, hatch="///")
-    if (grid.shown & ~grid.done).any():
-        rows, columns = np.nonzero(grid.done)
-        size = float(np.clip(150 / max(grid.done.shape), 2.5, 6))
-        axes.plot(
-            grid.centres[0][columns],
-            grid.centres[1][rows],
-            linestyle="none",
-            marker="o",
-            markersize=size,
-            color="white",
-            markeredgecolor=BLACK,
-            markeredgewidth=0.8,
-            gid="computed",
-            label="computed cell",
-        )
-    assert axes.figure is not None
-    bar = axes.figure.colorbar(mesh, ax=axes, pad=0.02, fraction=0.08)
-    bar.set_label(_described(variable))
-    return bar
-
-
-def _norm(grid: Grid, floor: float | None) -> Normalize:
-    """From the lowest to the highest mean of the cells that trained, or of all where none did."""
-    finite = grid.done & np.isfinite(grid.means)
-    chosen = finite & grid.trained if (finite & grid.trained).any() else finite
-    values = np.concatenate([grid.means[chosen], [] if floor is None else [floor]])
-    low, high = (values.min(), values.max()) if len(values) else (0.0, 1.0)
-    if low == high:
-        return Normalize(low - 0.5, high + 0.5)
-    return Normalize(low - 0.04 * (high - low) * (low == floor), high)  # so that the floor is inside the bar
-
-
-def _cover(axes: Axes, grid: Grid, chosen: np.ndarray, gid: str, label: str | None, **style) -> None:
-    """Rectangles over the chosen cells."""
-    x, y = grid.edges
-    around = ((0, 0), (0, 1), (1, 1), (1, 0))
-    corners = [[(x[j + b], y[i + a]) for a, b in around] for i, j in np.argwhere(chosen)]
-    axes.add_collection(PolyCollection(corners, linewidth=0.5, gid=gid, label=label, **style), autolim=False)
-
-
-def _mark(bar: Colorbar, level: float | None, floor: float | None) -> None:
-    """The level and the floor on the colour bar."""
-    low, high = bar.ax.get_ylim()
-    ticks = [tick for tick in _STEPS.tick_values(low, high) if low <= tick <= high]
-    labels = {tick: number(abs(tick)) if tick >= 0 else f"-{number(-tick)}" for tick in ticks}
-    if floor is not None:
-        labels = {tick: text for tick, text in labels.items() if abs(tick - floor) > 0.06 * (high - low)}
-        labels[floor] = f"floor {floor:g}"
-        bar.ax.axhline(floor, color=BLACK, linewidth=2.6, path_effects=_halo("white", 5.2), gid="floor")
-    if level is not None and low <= level <= high:
-        bar.ax.axhline(level, color="white", linewidth=2.6, path_effects=_halo(BLACK, 5.2), gid="level")
-    bar.set_ticks(list(labels), labels=list(labels.values()))
-
-
-def _draw_boundaries(axes: Axes, theory: Mapping[str, Boundary], grid: Grid, across: xr.DataArray) -> None:
-    low, high = grid.edges[0][[0, -1]]
-    low = grid.centres[0][0] if low <= 0 < grid.centres[0][0] else low  # what is positive stays so
-    x = np.geomspace(low, high, 400) if is_log(across) else np.linspace(low, high, 400)
-    for k, (label, one) in enumerate(theory.items()):
-        if not callable(one):
-            raise InputError(
-                f"{_PLOT}(boundary=) must be a function y(x), or a dict of them by label, got {one!r}."
-            )
-        y = np.array([_value(one, at) for at in x])
-        axes.plot(x, y, color="white", linewidth=4.4, zorder=4, gid="halo")
-        dashes = _DASHES[k % len(_DASHES)]
-        axes.plot(x, y, color=BLACK, linestyle=dashes, linewidth=2.6, zorder=4.5, label=label, gid="theory")
-
-
-def _value(one: Callable[..., Any], *at: float) -> float:
-    value = one(*(float(number) for number in at))
-    try:
-        return float(value)
-    except (TypeError, ValueError):
-        raise InputError(f"{_PLOT}(boundary=) must return a number, got {value!r}.") from None
-
-
-def _draw_contour(axes: Axes, measured: xr.Dataset, name: str) -> None:
-    """The measured line and its band; few columns have an interval each."""
-    (across,) = measured["at"].dims
-    measured = measured.sortby(across)
-    x, at, low, high = (measured[one].values.astype(float) for one in (across, "at", "low", "high"))
-    sure, crossed = np.isfinite(low), np.isfinite(at)
-    ending = ", 95 %" if sure.any() else "" if crossed.any() else ": not crossed"
-    label = rf"measured  ${name} = {measured.attrs['level']:g}${ending}"
-    beside = np.concatenate([[False], crossed, [False]])
-    alone = crossed & ~beside[:-2] & ~beside[2:]  # no line passes through
-    if len(x) > _FEW:
-        band = {"facecolor": (1, 1, 1, 0.4), "edgecolor": BLACK, "linewidth": 1, "zorder": 2.5}
-        axes.fill_between(x, low, high, gid="band", **band)
-    single = crossed if len(x) <= _FEW else alone
-    style = {"color": "white", "path_effects": _halo(BLACK, 5.6)}
-    marker = "o" if single.any() else None
-    (line,) = axes.plot(x, at, marker=marker, linewidth=3, zorder=3, label=label, gid="contour", **style)
-    line.set(markersize=6, markevery=np.flatnonzero(single).tolist())
-    some = sure & single
-    if some.any():
-        ends = np.concatenate([low[some], high[some]])
-        axes.vlines(x[some], low[some], high[some], linewidth=2.6, zorder=2.8, gid="interval", **style)
-        axes.plot(np.tile(x[some], 2), ends, "_", markersize=13, markeredgewidth=2.6, zorder=2.9, **style)
-
-
-def _frame(axes: Axes, grid: Grid, across: xr.DataArray, up: xr.DataArray) -> None:
-    """The grid's own limits, whatever the lines do, and ticks with plain numbers."""
-    for side, edges, coord in zip((axes.xaxis, axes.yaxis), grid.edges, (across, up)):
-        _scale(side, coord, float(edges[0]), float(edges[-1]))
-    axes.spines[:].set_visible(True)
 
 
 # -- the curve
 
 
-def _draw_curve(
-    axes: Axes, found: Cells, coord: xr.DataArray, *, level: float | None, floor: float | None
+def draw_curve(
+    axes: Axes, found: Cells, coord: xr.DataArray, *, plot: str, label: str = "mean", **style: Any
 ) -> None:
     """The mean over seeds and its interval at each value that was computed."""
-    order = np.argsort(positions(coord, _PLOT))
+    style = {"color": BLUE, "marker": "o"} | style
+    order = np.argsort(positions(coord, plot))
     order = order[found.done.values[order]]
     x, runs, trained = coord.values[order], found.values.values[order], found.trained.values[order]
     mean = over_seeds(runs)
-    band = np.isfinite(runs).sum(axis=1, keepdims=True) > 1
-    axes.fill_between(x, mean.low, mean.high, where=band[:, 0].tolist(), color=BLUE, alpha=0.25, linewidth=0)
-    axes.plot(x, mean.at, color=BLUE, marker="o", gid="mean", label="mean" + ", 95 % band" * bool(band.any()))
+    band = (np.isfinite(runs).sum(axis=1) > 1).tolist()
+    axes.fill_between(x, mean.low, mean.high, where=band, color=style["color"], alpha=0.25, linewidth=0)
+    axes.plot(x, mean.at, gid="mean", label=label + ", 95 % band" * any(band), **style)
     if not trained.all():
-        hollow = {"color": BLUE, "marker": "o", "markerfacecolor": "white", "markeredgewidth": 2, "zorder": 3}
-        x, at = x[~trained], mean.at[~trained]
-        axes.plot(x, at, linestyle="none", gid="untrained", label=_UNTRAINED, **hollow)
+        hollow = style | {"linestyle": "none", "markerfacecolor": "white", "markeredgewidth": 2, "zorder": 3}
+        axes.plot(x[~trained], mean.at[~trained], gid="untrained", label=UNTRAINED, **hollow)
+    edges = cell_edges(coord.values[np.argsort(coord.values)].astype(float), log=is_log(coord))
+    scale_axis(axes.xaxis, coord, float(edges[0]), float(edges[-1]))
+    axes.set_ylabel(described(found.values))
+
+
+def draw_levels(axes: Axes, *, level: float | None, floor: float | None) -> None:
+    """The level that is of interest, and the value that nothing falls below."""
     if level is not None:
         axes.axhline(level, color=GREY, linewidth=2, gid="level", label=f"level {level:g}")
     if floor is not None:
         axes.axhline(floor, color=BLACK, linewidth=2, linestyle=":", gid="floor", label=f"floor {floor:g}")
-    edges = _edges(coord.values[np.argsort(coord.values)].astype(float), log=is_log(coord))
-    _scale(axes.xaxis, coord, float(edges[0]), float(edges[-1]))
-    axes.set_ylabel(_described(found.values))
 
 
-def _draw_thresholds(axes: Axes, theory: Mapping[str, Boundary]) -> None:
+def draw_thresholds(axes: Axes, theory: Mapping[str, Boundary], *, plot: str) -> None:
+    """The theory's boundaries on an axis of one swept dim."""
     for k, (label, one) in enumerate(theory.items()):
-        at = _value(one) if callable(one) else checked_number(one, f"{_PLOT}(boundary=)")
-        axes.axvline(at, color=BLACK, linestyle=_DASHES[k % len(_DASHES)], gid="theory", label=label)
+        at = value_of(one, plot=plot) if callable(one) else checked_number(one, f"{plot}(boundary=)")
+        axes.axvline(at, color=BLACK, linestyle=DASHES[k % len(DASHES)], gid="theory", label=label)
 
 
 def _draw_crossing(axes: Axes, measured: xr.Dataset) -> None:
@@ -328,7 +129,7 @@ def _draw_crossing(axes: Axes, measured: xr.Dataset) -> None:
 # -- both
 
 
-def _runs(found: Cells) -> str:
+def runs_of(found: Cells) -> str:
     """How many seeds there are in a cell, and how many cells."""
     done = found.done.values
     if not done.any():
@@ -338,31 +139,6 @@ def _runs(found: Cells) -> str:
     seeds = f"{high} seed{'s' * (high != 1)}" if low == high else f"{low} to {high} seeds"
     rest = "" if done.all() else f", {done.sum()} of {done.size} cells computed"
     return f"mean over {seeds}{rest}" if high > 1 or low != high else f"{seeds}{rest}"
-
-
-def _described(variable: xr.DataArray) -> str:
-    """Meaning and symbol, as far as they are given."""
-    meaning = variable.attrs.get("long_name")
-    if not variable.attrs.get("symbol"):
-        return str(meaning or variable.name).replace("_", " ")
-    return f"{meaning}  ${symbol(variable)}$" if meaning else f"${symbol(variable)}$"
-
-
-def _scale(side: Axis, coord: xr.DataArray, low: float, high: float) -> None:
-    """One axis: its scale, limits, name, and few ticks with plain numbers, but never none."""
-    decades = np.log10(high / low) if is_log(coord) else 0.0
-    axes = side.axes
-    limits = (axes.set_xlim, axes.set_xscale) if side is axes.xaxis else (axes.set_ylim, axes.set_yscale)
-    limits[1]("log" if is_log(coord) else "linear")
-    limits[0](low, high)
-    side.set_label_text(_described(coord))
-    side.set_minor_locator(NullLocator())
-    if decades < 0.9:
-        side.set_major_locator(MaxNLocator(6, steps=[1, 2, 2.5, 5, 10]))
-    else:
-        side.set_major_locator(LogLocator(subs=(1, 2, 5) if decades < 2.5 else (1,)))
-    if is_log(coord) and decades < 2.5:  # beyond, powers of ten
-        side.set_major_formatter(FuncFormatter(lambda value, _: number(value)))
 
 
 def _legend(figure: Figure, axes: Axes, title: str) -> None:
@@ -379,7 +155,3 @@ def _legend(figure: Figure, axes: Axes, title: str) -> None:
     legend_above(axes, title, columns)
     width, height = figure.get_size_inches()
     figure.set_size_inches(width, height + 0.3 * -(-len(legend.get_texts()) // columns))
-
-
-def _halo(colour: str, width: float) -> list[Any]:
-    return [Stroke(linewidth=width, foreground=colour), Normal()]

@@ -57,6 +57,7 @@ class Mixup(AbstractDescent):
     """
 
     equivariant: ClassVar[bool] = True
+    reads_inputs: ClassVar[bool] = True
 
     learning_rate: float = real(above=0)  # eta
     concentration: float = real(default=1.0, above=0)  # alpha
@@ -73,7 +74,10 @@ class Mixup(AbstractDescent):
         order_key, share_key, objective_key = jax.random.split(key, 3)
         lottery = jax.random.uniform(order_key, batch.mask.shape, jnp.float32)
         partner = jnp.argsort(jnp.where(batch.mask, lottery, jnp.inf))  # padding stays where it is
-        share = jax.random.beta(share_key, self.concentration, self.concentration)
+        # Beta(a, a) is the share of one of two gamma variates; drawn in float32, as everything is.
+        concentration = jnp.asarray(self.concentration, jnp.float32)
+        pair = jax.random.loggamma(share_key, concentration, (2,), jnp.float32)
+        share = jax.nn.softmax(pair.astype(float))[0]
         mixed = share * batch.inputs + (1 - share) * batch.inputs[partner]
         one = eqx.tree_at(lambda b: b.inputs, batch, mixed)
         other = eqx.tree_at(lambda b: b.labels, one, batch.labels[partner])

@@ -6,6 +6,8 @@
 from featlab.plots._style import house_style as house_style
 from featlab.plots._style import save as save
 from featlab.plots.coefficients import coefficient_growth as coefficient_growth
+from featlab.plots.comparison import comparison as comparison
+from featlab.plots.comparison_diagrams import comparison_diagrams as comparison_diagrams
 from featlab.plots.losses import losses as losses
 from featlab.plots.margins import margins as margins
 from featlab.plots.phase_diagram import phase_diagram as phase_diagram

@@ -119,7 +119,8 @@ def spans_decades(*curves: np.ndarray) -> bool:
 def symbol(variable: xr.DataArray) -> str:
     """The paper's symbol, or the variable's name."""
     given = variable.attrs.get("symbol") or rf"\mathrm{{{str(variable.name).replace('_', ' ')}}}"
-    return re.sub(r"\\(le|ge|ne)\b", r"\\\1q", given)  # matplotlib knows these by their long names only
+    given = re.sub(r"\\frac(\w)(\w)", r"\\frac{\1}{\2}", given)  # matplotlib needs the brackets,
+    return re.sub(r"\\(le|ge|ne)\b", r"\\\1q", given)  # and knows these by their long names only
 
 
 def described(variable: xr.DataArray) -> str:

@@ -36,7 +36,7 @@ def coefficient_growth(dataset: xr.Dataset, *, theory: bool = True, time: bool =
     dataset does not say what it needs. `time` counts in the theory's unit instead of steps.
     """
     runs = shown(dataset)
-    gamma, rho = _largest(runs)
+    gamma, rho = largest(runs)
     signal = rf"|{symbol(runs['gamma'])}|" if "signal" in runs["gamma"].dims else symbol(runs["gamma"])
     with house_style():
         figure, (axes,) = panels()
@@ -77,7 +77,7 @@ def _draw_theory(axes: Axes, runs: xr.Dataset, recorded: xr.DataArray, end: floa
             axes.plot(x, predicted, color=BLACK, linestyle=pattern, label=text, gid="theory")
 
 
-def _largest(runs: xr.Dataset) -> tuple[xr.DataArray, xr.DataArray]:
+def largest(runs: xr.Dataset) -> tuple[xr.DataArray, xr.DataArray]:
     """The largest gamma and the largest own-class rho of each run; of several signals, in absolute value."""
     gamma, rho = required(runs, "gamma", "coefficients", _PLOT), required(runs, "rho", "coefficients", _PLOT)
     own = rho.where(runs["label"] == runs["class"]) if "label" in runs else rho

@@ -82,7 +82,7 @@ def phase_diagram(
 
 
 def draw_curve(
-    axes: Axes, found: Cells, coord: xr.DataArray, *, plot: str, label: str = "mean", **style: Any
+    axes: Axes, found: Cells, coord: xr.DataArray, *, plot: str, label: str | None = None, **style: Any
 ) -> None:
     """The mean over seeds and its interval at each value that was computed."""
     style = {"color": BLUE, "marker": "o"} | style
@@ -92,7 +92,8 @@ def draw_curve(
     mean = over_seeds(runs)
     band = (np.isfinite(runs).sum(axis=1) > 1).tolist()
     axes.fill_between(x, mean.low, mean.high, where=band, color=style["color"], alpha=0.25, linewidth=0)
-    axes.plot(x, mean.at, gid="mean", label=label + ", 95 % band" * any(band), **style)
+    label = "mean" + ", 95 % band" * any(band) if label is None else label
+    axes.plot(x, mean.at, gid="mean", label=label, **style)
     if not trained.all():
         hollow = style | {"linestyle": "none", "markerfacecolor": "white", "markeredgewidth": 2, "zorder": 3}
         axes.plot(x[~trained], mean.at[~trained], gid="untrained", label=UNTRAINED, **hollow)

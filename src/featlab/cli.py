@@ -130,5 +130,23 @@ def sweep(file, changes, grid, seeds, out, near, show, cluster):
     sys.exit(sweep_file(file, changes, **options))
 
 
+@main.command()
+@click.argument("file", metavar="FILE|ID")
+@click.argument("words", nargs=-1, metavar='["SAM(0.1, radius=0.05)" "slow: Adam(1e-4)" ...] [data.n=50 ...]')
+@click.option("--grid", multiple=True, metavar="data.n=20:200:8log", help="An axis: a range, or a,b,c.")
+@click.option("--seeds", default=None, type=click.IntRange(min=1), help="How many seeds, the same for each.")
+@click.option("--out", default=None, help="Folder for results and figures; out/NAME-compare if not given.")
+@click.option("--near", default=None, metavar="test_error=0.25", help="Compute only cells near this level.")
+@click.option("--show", multiple=True, metavar="VARIABLE", help="What the figure shows; without a grid, several.")
+@click.option("--level", default=None, type=float, help="The contour that is drawn in the phase diagrams.")
+@click.option("--cluster", default=None, metavar="ADDRESS|local", help="A dask scheduler, or its file.")
+def compare(file, words, grid, seeds, out, near, show, level, cluster):
+    """Train one experiment with several algorithms, side by side: curves, or with a grid phase diagrams."""
+    from featlab.report import compare_file
+
+    options = {"grid": grid, "seeds": seeds, "out": out, "near": near, "show": show, "level": level}
+    sys.exit(compare_file(file, words, cluster=cluster, **options))
+
+
 if __name__ == "__main__":
     main()

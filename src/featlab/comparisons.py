@@ -106,7 +106,7 @@ def names_of(algorithms: Sequence[Any]) -> list[str]:
     for one in algorithms:
         if not isinstance(one, AbstractAlgorithm):
             raise InputError(
-                f"compare(algorithms=) must be algorithms, such as SAM(0.1, radius=0.05), got {one!r}."
+                f"compare(algorithms=) must be algorithms, such as SAM(0.1, radius=0.05), got {describe(one)}."
             )
     names = []
     for one in algorithms:

@@ -28,6 +28,7 @@ from featlab.space import Ambient, Span
 
 _Part = TypeVar("_Part")
 _FOLDERS = ("data", "networks", "objectives", "algorithms", "probes")
+_SETTINGS = ("title", "seeds", "compare")  # what a file says beside the experiment
 _NUMBERS = {"inf": math.inf, "nan": math.nan, "true": True, "false": False, "none": None}
 _ARITHMETIC = {
     ast.Add: operator.add,
@@ -72,7 +73,7 @@ def rebuild(text: str) -> Any:
 
 
 def load_experiment(path: str | Path) -> tuple[Experiment, dict[str, Any]]:
-    """The experiment a TOML file states, and what else it says: title, seeds."""
+    """The experiment a TOML file states, and what else it says: title, seeds, algorithms to compare."""
     path = Path(path)
     if not path.is_file():
         raise InputError(
@@ -82,11 +83,11 @@ def load_experiment(path: str | Path) -> tuple[Experiment, dict[str, Any]]:
         table = tomllib.loads(path.read_text())
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise InputError(f"{str(path)!r} is not a TOML file: {error}.") from None
-    settings = {key: table.pop(key) for key in ("title", "seeds") if key in table}
+    settings = {key: table.pop(key) for key in _SETTINGS if key in table}
     fields = {field.name for field in dataclasses.fields(Experiment)}
     for key in table:
         if key not in fields:
-            raise InputError(f"Experiment has no field {key!r}; {did_you_mean(key, fields | {'title', 'seeds'})}")
+            raise InputError(f"Experiment has no field {key!r}; {did_you_mean(key, fields | set(_SETTINGS))}")
     return Experiment(**{key: _from_toml(item) for key, item in table.items()}), settings
 
 

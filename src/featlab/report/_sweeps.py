@@ -42,22 +42,22 @@ def sweep_file(
     The grid is one `data.n=20:200:8log` for each axis. Returns the exit code.
     """
     keep_compiled_programs()
-    ranges, level = _ranges(grid), _level(near)
+    ranges, level = ranges_of(grid), level_of(near)
     experiment, settings = stated(file)
-    experiment = _with_changes(experiment, changes, ranges)
+    experiment = with_changes(experiment, changes, ranges)
     seeds = int(settings.get("seeds", 1)) if seeds is None else seeds
     axes = as_axes(ranges, experiment)
     groups = groups_of(tables(experiment, axes))
     sheet = Sheet(axes, as_seeds(seeds, "sweep"), groups)
-    shown = _shown(sheet, show, level)
-    folder = _made(folder_of(file, out))
+    shown = shown_in(sheet, show, level)
+    folder = made(folder_of(file, out))
     print(_announcement(sheet, groups, folder, level), flush=True)
     try:
         diagram = sweep(experiment, ranges, seeds, out=folder, near=level, cluster=cluster)
     except KeyboardInterrupt:  # before the first unit was begun
         return INTERRUPTED
     print_sweep(diagram, title=settings["title"])
-    for line in _figures(diagram, shown, level, _floor(experiment, shown), folder):
+    for line in _figures(diagram, shown, level, floor_of(experiment, shown), folder):
         print(line)
     interrupted = bool(diagram.attrs["interrupted"])
     print(f'fl.load("{folder}") reads the results' + ", and the same command goes on" * interrupted + ".")
@@ -88,7 +88,8 @@ def print_sweep(diagram: xr.Dataset, *, title: str) -> None:
     Console().print(table)
 
 
-def _ranges(grid: Sequence[str]) -> dict[str, str]:
+def ranges_of(grid: Sequence[str]) -> dict[str, str]:
+    """The axes of a grid, as typed."""
     found: dict[str, str] = {}
     for one in grid:
         path, equals, values = one.partition("=")
@@ -102,7 +103,8 @@ def _ranges(grid: Sequence[str]) -> dict[str, str]:
     return found
 
 
-def _level(near: str | None) -> dict[str, float] | None:
+def level_of(near: str | None) -> dict[str, float] | None:
+    """A variable and its level, as typed."""
     if near is None:
         return None
     name, equals, text = near.partition("=")
@@ -115,7 +117,7 @@ def _level(near: str | None) -> dict[str, float] | None:
     return {name: float(level)}
 
 
-def _with_changes(experiment: Experiment, changes: Sequence[str], ranges: dict[str, str]) -> Experiment:
+def with_changes(experiment: Experiment, changes: Sequence[str], ranges: dict[str, str]) -> Experiment:
     """The experiment with changes; where they make sense on the grid alone, with its first values too.
 
     So that `data.signal_norm=none --grid data.snr=...` works, which leaves no signal anywhere else.
@@ -130,7 +132,7 @@ def _with_changes(experiment: Experiment, changes: Sequence[str], ranges: dict[s
             raise error from None
 
 
-def _shown(sheet: Sheet, show: str | None, level: dict[str, float] | None) -> str:
+def shown_in(sheet: Sheet, show: str | None, level: dict[str, float] | None) -> str:
     """The variable of the figure: the one asked for, the one whose level is followed, or a test error."""
     for asked in (show, *(level or ())):
         if asked is not None:
@@ -140,14 +142,15 @@ def _shown(sheet: Sheet, show: str | None, level: dict[str, float] | None) -> st
     return next(name for name in chosen if name in known)
 
 
-def _floor(experiment: Experiment, shown: str) -> float | None:
+def floor_of(experiment: Experiment, shown: str) -> float | None:
     """The test error that flipped test labels leave to everyone."""
     data: Any = getattr(experiment.data, "data", experiment.data)
     flip = getattr(data, "test_flip", None)
     return flip if shown == "test_error" and isinstance(flip, float) and flip > 0 else None
 
 
-def _made(folder: Path) -> Path:
+def made(folder: Path) -> Path:
+    """A folder that can be written to, before anything is trained."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:

@@ -15,6 +15,7 @@ ORDER = [
     "task",
     "products",
     "algorithms",
+    "through_vectors",
     "probes",
     "experiment",
     "description",

@@ -23,6 +23,7 @@ from featlab.probes.running import as_running
 from featlab.trajectory import NEVER, Block, advance, begin, draw_block, end
 
 _IN_CACHE = 32_768  # products that a block of runs holds: beyond, runs are faster one after the other
+_DRAWN_IN_CACHE = 8 * _IN_CACHE  # the same for numbers of whole draws, where a run is not in products
 _TOGETHER = 64  # runs in a block on a CPU, at most
 _BLOCKS = 64  # in a call, at most
 _WORK = 2e10  # operations in a call, or one block: some tenths of a second on a CPU
@@ -225,6 +226,8 @@ def _runs_in_a_block(group: Group) -> int:
     if device.platform != "cpu":
         memory = (device.memory_stats() or {}).get("bytes_limit", 4e9)
         return max(1, int(_MEMORY * memory / (12 * group.size)))  # a draw, and twice as much to work with
+    if not group.products:
+        return int(np.clip(_DRAWN_IN_CACHE // group.size, 1, _TOGETHER))
     held = 2 * group.rows * max(group.first.network.vectors(), 1)  # two patches
     return int(np.clip(_IN_CACHE // held, 1, _TOGETHER))
 

@@ -27,6 +27,7 @@ from featlab.probes.running import as_running, read
 from featlab.products import ProductDraw, ProductTask, in_products
 from featlab.space import AbstractSpace
 from featlab.task import Draw, Task, draw_run
+from featlab.through_vectors import VectorTask, fits
 
 NEVER = -1
 
@@ -40,9 +41,11 @@ class Run(eqx.Module):
 
     @property
     def task(self) -> Task:
-        experiment = self.experiment
-        kind = ProductTask if isinstance(self.draw, ProductDraw) else Task
-        return kind(experiment.data, experiment.network, experiment.bound_objective, self.draw)
+        data, network, objective = self.experiment.data, self.experiment.network, self.experiment.bound_objective
+        if isinstance(self.draw, ProductDraw):
+            return ProductTask(data, network, objective, self.draw)
+        kind = VectorTask if fits(data, network, objective, self.experiment.algorithm) else Task
+        return kind(data, network, objective, self.draw)
 
     def view(self, params, step, info, prepared=None) -> View:
         return View(params, step, self.task, self.experiment.algorithm, info, prepared)

@@ -33,12 +33,14 @@ class AbstractAlgorithm(Part):
 
     It is `equivariant` when it commutes with rotations of the input space and draws no d-vectors of its own;
     only then may a run use `Span`. It `combines` when all it ever adds to the parameters are combinations of
-    gradients of the whole training set; only then may a run train in products. `holdouts` is how many
-    independent sets it uses beside the training set.
+    gradients of the whole training set; only then may a run train in products. It `reads_inputs` when it does
+    more with inputs than hand them to the task. `holdouts` is how many independent sets it uses beside the
+    training set.
     """
 
     equivariant: ClassVar[bool] = False
     combines: ClassVar[bool] = False
+    reads_inputs: ClassVar[bool] = True
     holdouts: ClassVar[int] = 0
 
     @abc.abstractmethod

@@ -19,6 +19,8 @@ from featlab.task import Task
 class AbstractDescent(AbstractAlgorithm):
     r"""$w \leftarrow w + u(\nabla L(w))$, the update $u$ being an optax transformation of the gradient."""
 
+    reads_inputs: ClassVar[bool] = False
+
     @property
     @abc.abstractmethod
     def transformation(self) -> optax.GradientTransformation:

@@ -21,6 +21,7 @@ class GradientFlow(AbstractAlgorithm):
     """
 
     equivariant: ClassVar[bool] = True
+    reads_inputs: ClassVar[bool] = False
 
     duration: float = real(above=0)  # of one step
     substeps: int = whole(default=8, at_least=1)

@@ -24,6 +24,7 @@ class PacedDescent(AbstractAlgorithm):
     """
 
     equivariant: ClassVar[bool] = True
+    reads_inputs: ClassVar[bool] = False
     combines: ClassVar[bool] = True
 
     pace: float = real(above=0, below=1)  # kappa

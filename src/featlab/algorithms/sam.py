@@ -32,6 +32,7 @@ class SAM(AbstractAlgorithm):
     """
 
     equivariant: ClassVar[bool] = True
+    reads_inputs: ClassVar[bool] = False
     combines: ClassVar[bool] = True
 
     learning_rate: float = real(above=0)  # eta

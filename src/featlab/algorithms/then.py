@@ -33,6 +33,10 @@ class Then(AbstractAlgorithm):
         return self.first.combines and self.second.combines
 
     @property
+    def reads_inputs(self):
+        return self.first.reads_inputs or self.second.reads_inputs
+
+    @property
     def holdouts(self):
         return max(self.first.holdouts, self.second.holdouts)
 

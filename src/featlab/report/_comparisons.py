@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import xarray as xr
 from matplotlib.figure import Figure
+from rich.box import SIMPLE_HEAD
+from rich.console import Console
+from rich.table import Table
 
 from featlab import plots
 from featlab.comparisons import as_changes, compare, names_of, paired
@@ -28,7 +31,6 @@ from featlab.sheet import Sheet
 from featlab.store import save
 
 _WIDE = 100  # letters in a line, from which on a number and its error share one
-_LONGEST = 20  # letters of a name in one line
 _CHANGE = re.compile(r"[\w.]+=")
 _NAMED = re.compile(r"\s*([^:()]+?)\s*:(.+)", re.DOTALL)
 _EXAMPLE = '"GradientDescent(0.1)" "SAM(0.1, radius=0.05)"'
@@ -103,22 +105,14 @@ def compare_file(
 
 def print_comparison(both: xr.Dataset, *, title: str) -> None:
     """Where the runs of each algorithm ended: means with standard errors over seeds, and paired differences."""
-    from rich import box
-    from rich.console import Console
-    from rich.table import Table
-
-    console = Console()
-    between = " " if console.width >= _WIDE else "\n"
     names = [str(name) for name in both["algorithm"].values]
     columns = _columns(both)
     error = next((name for name in _ERRORS if name in both), None) if len(names) > 1 else None
     less = [] if error is None else [f"{_words(error)} minus first's"]
     seeds = both.sizes["seed"]
     heading = f"{title}\nat the end, mean ± standard error over {seeds} seed{'s' * (seeds > 1)}"
-    table = Table(title=heading, box=box.SIMPLE_HEAD, pad_edge=False, collapse_padding=True)
-    table.add_column("algorithm", overflow="fold", min_width=_name_width(names))
-    for text in (*columns.values(), *less, "steps", "trained"):
-        table.add_column(text, justify="right", overflow="fold", min_width=max(map(len, text.split())))
+    console, table = _table(heading, [*columns.values(), *less, "steps", "trained"])
+    between = " " if console.width >= _WIDE else "\n"
     first = both.sel(algorithm=names[0])
     for name in names:
         part = both.sel(algorithm=name)
@@ -135,17 +129,11 @@ def print_comparison(both: xr.Dataset, *, title: str) -> None:
 
 def print_compared_sweeps(both: xr.Dataset, variable: str, *, level: float | None, title: str) -> None:
     """How many runs each algorithm has done, how many trained, and the range of one variable's means."""
-    from rich import box
-    from rich.console import Console
-    from rich.table import Table
-
     swept = [f"{both.sizes[dim]} {dim}" for dim in both["done"].dims if dim not in ("algorithm", "seed")]
     heading = f"{title}\n{' x '.join(swept)}, {both.sizes['seed']} seeds in each cell"
-    table = Table(title=heading, box=box.SIMPLE_HEAD, pad_edge=False, collapse_padding=True)
-    table.add_column("algorithm", overflow="fold", min_width=_name_width(both["algorithm"].values))
     below = [f"cells below {level:g}"] if level is not None else []
-    for text in ("runs done", "trained", f"lowest {_words(variable)}", f"highest {_words(variable)}", *below):
-        table.add_column(text, justify="right")
+    ends = [f"{which} {_words(variable)}" for which in ("lowest", "highest")]
+    console, table = _table(heading, ["runs done", "trained", *ends, *below])
     for name in both["algorithm"].values:
         part = both.sel(algorithm=name)
         done = int(part["done"].sum())
@@ -155,7 +143,19 @@ def print_compared_sweeps(both: xr.Dataset, variable: str, *, level: float | Non
         share = [f"{np.mean(means < level):.0%}" if len(means) else "-"] if level is not None else []
         trained = f"{int((part['done'] & part['trained']).sum()) / done:.0%}" if done else "-"
         table.add_row(str(name), f"{done:,} of {part['done'].size:,}", trained, *ends, *share)
-    Console().print(table)
+    console.print(table)
+
+
+def _table(title: str, headings: Sequence[str]) -> tuple[Console, Table]:
+    """A table with a row for each algorithm, and where it goes; there, if narrow, headings have a word a line."""
+    console = Console()
+    table = Table(title=title, box=SIMPLE_HEAD, pad_edge=False, collapse_padding=True)
+    table.add_column("algorithm", overflow="fold")
+    for text in headings:
+        table.add_column(
+            text if console.width >= _WIDE else text.replace(" ", "\n"), justify="right", overflow="fold"
+        )
+    return console, table
 
 
 def _algorithms(texts: Any) -> dict[str, Any]:
@@ -217,10 +217,6 @@ def _written(draw: Any, folder: Path, name: str) -> list[str]:
         return [f"No figure: {error}"]
     except OSError as error:
         raise InputError(f"The figure cannot be written to {str(folder)!r}: {error.strerror}.") from None
-
-
-def _name_width(names: Iterable[Any]) -> int:
-    return min(_LONGEST, max(len(str(name)) for name in names))
 
 
 def _columns(both: xr.Dataset) -> dict[str, str]:

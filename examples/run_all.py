@@ -1,4 +1,4 @@
-"""Run every experiment stated in this folder: results, figures and a table of each.
+"""Run every experiment stated in this folder, and compare the algorithms it lists: results, figures and tables.
 
 python examples/run_all.py --out out/atlas
 """
@@ -8,7 +8,8 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from featlab.report import run_file
+from featlab.description import load_experiment
+from featlab.report import compare_file, run_file
 
 
 def main(out: Path, only: list[str]) -> None:
@@ -16,6 +17,8 @@ def main(out: Path, only: list[str]) -> None:
     for path in sorted(Path(__file__).parent.glob("*.toml")):
         if not only or path.stem in only:
             run_file(str(path), out=str(out / path.stem))
+            if "compare" in load_experiment(path)[1]:
+                compare_file(str(path), out=str(out / f"{path.stem}-compare"))
 
 
 if __name__ == "__main__":

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 import featlab as fl
-from featlab.description import describe, load_experiment
+from featlab.description import changed, describe, load_experiment
 
 FILES = sorted((Path(__file__).parent.parent / "examples").glob("*.toml"))
 
@@ -21,6 +21,8 @@ def test_example(path):
     history = fl.run(experiment, seeds=2)
     assert history.trained.all() and (history.train_loss[:, -1] < 0.05).all()
     assert settings["title"].endswith(".") and settings["seeds"] >= 8
+    for one in settings.get("compare", ()):
+        assert changed(experiment, {"algorithm": fl.rebuild(one.rpartition(":")[2])})
 
 
 def test_the_cao_pair_differs_in_the_signal_alone_and_in_what_is_learnt():

@@ -123,8 +123,8 @@ def _distinct(key: PRNGKeyArray, count: int, among: int) -> Int[Array, " place"]
     The k-th is drawn from the first `among - count + k + 1` numbers; where it is taken already, the last of those
     takes its place.
     """
-    highest = among - count + jnp.arange(count)
-    drawn = jax.random.randint(key, (count,), 0, highest + 1)
+    highest = among - count + jnp.arange(count, dtype=jnp.int32)
+    drawn = jax.random.randint(key, (count,), 0, highest + 1, jnp.int32)  # whatever the precision of the run
 
     def choose(k, chosen):
         taken = jnp.any((chosen == drawn[k]) & (jnp.arange(count) < k))

@@ -7,7 +7,7 @@ from typing import ClassVar
 import jax
 import jax.numpy as jnp
 
-from featlab.algorithms import Perturbation
+from featlab.algorithms import Perturbation, Then
 from featlab.fields import InputError
 from featlab.probes._probe import Variable, View, probe
 from featlab.probes.running import AbstractRunning
@@ -114,10 +114,18 @@ def gradient_norm_1(view: View):
 
 def _gradient(view: View):
     gradient = view.task.gradient(view.params, view.training, view.task.draw.algorithm_key)
-    decay = getattr(view.algorithm, "weight_decay", None)
-    if decay is None:
-        return gradient
+    decay = _weight_decay(view.algorithm, view.step)
     return jax.tree.map(lambda slope, leaf: slope + decay * leaf, gradient, view.params)
+
+
+def _weight_decay(algorithm, step):
+    """What the next step multiplies the weights with and adds to their gradient."""
+    if isinstance(algorithm, Then):
+        first, second = algorithm.first, algorithm.second
+        since = step - algorithm.steps
+        return jnp.where(since < 0, _weight_decay(first, step), _weight_decay(second, since))
+    decay = getattr(algorithm, "weight_decay", None)
+    return 0.0 if decay is None else decay
 
 
 def _perturbation(view: View) -> Perturbation:

@@ -1,5 +1,6 @@
 """Everything featlab exports, found by walking its folders, against what it declares."""
 
+import jax.numpy as jnp
 import optax
 import pytest
 
@@ -10,6 +11,7 @@ from featlab.data import AbstractDataModel
 from featlab.networks import AbstractNetwork
 from featlab.objectives import AbstractObjective
 from featlab.probes import AbstractRunning, Probe
+from featlab.products import ProductTask
 
 pytestmark = pytest.mark.gpu
 
@@ -72,21 +74,31 @@ def test_algorithm(part):
     if part.equivariant:
         testing.check_rotation(testing.example_experiment(algorithm=part))
         testing.check_span(testing.example_experiment(algorithm=part))
+    else:  # what is not declared is not there: nobody is kept out of a span for nothing
+        assert testing.rotation_gap(testing.example_experiment(algorithm=part)) > 1e-3
+
+
+def needed(part):
+    """What a probe needs of an experiment, beyond the example's parts."""
+    return {"algorithm": fl.algorithms.SAM(0.1, 0.2)} if part is fl.probes.deactivation else {}
 
 
 @probes
 def test_probe(part):
-    testing.check_probe(part)
+    testing.check_probe(part, **needed(part))
     testing.check_text(part)
+    experiment = testing.example_experiment(probes=(part,), **needed(part))
     if part.equivariant:
-        testing.check_rotation(testing.example_experiment(probes=(part,)))
+        testing.check_rotation(experiment)
+    else:
+        assert testing.rotation_gap(experiment) > 1e-3
 
 
 @probes
 @pytest.mark.parametrize("clock", [fl.probes.throughout, fl.probes.first(lambda view: view.step >= 2, "later")])
 def test_probe_on_a_running_clock(part, clock):
     if isinstance(part, Probe):
-        testing.check_probe(part.on(clock))
+        testing.check_probe(part.on(clock), **needed(part))
 
 
 def test_the_rotation_check_has_power():
@@ -100,6 +112,19 @@ def test_the_span_check_has_power():
     sign = testing.example_experiment(algorithm=Descent(optax.sign_sgd(1e-2), rotates=True))
     with pytest.raises(AssertionError, match="leave the span"):
         testing.check_span(sign)
+
+
+def test_the_products_check_takes_a_missing_value_for_a_missing_value_alone():
+    """Nothing is perturbed before the first step: NaN, in products too."""
+    sam = testing.example_experiment(algorithm=fl.algorithms.SAM(0.1, 0.2), probes=(fl.probes.deactivation,))
+    testing.check_products(sam, steps=2)
+
+    @fl.probes.probe(equivariant=True, in_products=True, is_there=fl.probes.Variable("", "w", "NaN in products"))
+    def is_there(view):
+        return jnp.where(isinstance(view.task, ProductTask), jnp.nan, 1.0)
+
+    with pytest.raises(AssertionError, match="is_there differs by nan"):
+        testing.check_products(testing.example_experiment(probes=(is_there,)), steps=2)
 
 
 def test_a_probe_that_reads_coordinates_is_caught():

@@ -387,7 +387,7 @@ def test_curves_have_a_panel_for_each_variable_and_a_line_for_each_algorithm(bot
         assert len({getattr(line, feature)() for line in lines}) == 3
     assert len({str(line._dash_pattern) + line.get_linestyle() for line in lines}) == 3
     assert legend(figure) == ["gd", "sam", "adam", "floor from flipped labels, 0.1"]
-    assert figure.legends[0].get_title().get_text() == "the same 3 seeds, mean and 95 % band"
+    assert figure.legends[0].get_title().get_text() == "the same 3 seeds for each, mean and 95 % band"
     first, second = (plots.save(plots.comparison(both), tmp_path / f"{k}.svg").read_bytes() for k in "ab")
     assert first == second and len(first) > 10_000
     (axes,) = plots.comparison(both, "margin").axes
@@ -398,8 +398,7 @@ def test_curves_have_a_panel_for_each_variable_and_a_line_for_each_algorithm(bot
 def test_curves_of_what_diverged_and_of_nothing(both):
     status = both.status.copy(data=np.where(np.arange(9).reshape(3, 3) == 7, "diverged", "trained"))
     lost = both.assign(status=status, diverged_at=both.diverged_at.where(status != "diverged", 2))
-    title = plots.comparison(lost).legends[0].get_title().get_text()
-    assert title.splitlines()[2] == "adam: 2 of 3 seeds, mean and range; 1 diverged"
+    assert legend(plots.comparison(lost))[:3] == ["gd", "sam", "adam (1 diverged)"]
     for bad, words in (("train_los", "did you mean 'train_loss'"), ("steps_taken", "read only once")):
         with pytest.raises(fl.InputError, match=words):
             plots.comparison(both, bad)

@@ -25,7 +25,7 @@ def look(k: int) -> dict[str, Any]:
 
 
 def shared_legend(figure: Figure, panels: list[Axes], title: str) -> None:
-    """One legend above all panels, in as many columns as fit, and the figure higher by its rows."""
+    """One legend above all panels, in as many columns as fit, and the figure higher by as much."""
     entries = {}
     for axes in panels:
         for handle, label in zip(*axes.get_legend_handles_labels()):
@@ -41,4 +41,4 @@ def shared_legend(figure: Figure, panels: list[Axes], title: str) -> None:
             break
         legend.remove()
         columns -= 1
-    figure.set_size_inches(width, height + 0.4 + 0.32 * -(-len(entries) // columns))
+    figure.set_size_inches(width, height + legend.get_window_extent().height / figure.dpi)

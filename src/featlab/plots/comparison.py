@@ -87,7 +87,7 @@ def _panel(axes: Axes, parts: dict[str, xr.Dataset], name: str, floor: float | N
         label = described(values)
         if values.size:
             drawn.append(curve(values, time=False, plot=_PLOT))
-            draw(axes, drawn[-1], label=algorithm, **look(k))
+            draw(axes, drawn[-1], label=_with_failures(algorithm, part), **look(k))
     axes.set_xlabel("step  $t$")
     axes.set_ylabel(label)
     if not drawn:
@@ -124,8 +124,14 @@ def _one_number(runs: xr.Dataset, name: str) -> xr.DataArray:
 
 
 def _heading(parts: dict[str, xr.Dataset]) -> str:
-    """What the lines are, said once if it is the same for all algorithms."""
-    notes = {name: note(part).replace("\n", "; ") for name, part in parts.items()}
-    if len(set(notes.values())) == 1:
-        return f"the same {next(iter(notes.values()))}"
-    return "\n".join(f"{name}: {text}" for name, text in notes.items())
+    """How many seeds there are and as what they are shown; the legend says what became of some."""
+    count = max(part.sizes.get("seed", 1) for part in parts.values())
+    shape = ", mean and 95 % band" if count > 2 else ", mean and range" if count > 1 else ""
+    return f"the same {count} seed{'s' * (count > 1)} for each{shape}"
+
+
+def _with_failures(name: str, part: xr.Dataset) -> str:
+    """The name of an algorithm, and how many of its runs diverged or did not finish."""
+    first, _, failed = note(part).partition("\n")
+    failed = "all diverged" if first.endswith("diverged") else failed
+    return f"{name} ({failed})" if failed else name

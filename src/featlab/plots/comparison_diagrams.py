@@ -79,7 +79,7 @@ def _curves(
     floor: float | None,
 ) -> Figure:
     """One panel, a curve for each algorithm; where it crosses the level stands in the legend."""
-    figure = Figure(figsize=(8.6, 5.6), layout="constrained")
+    figure = Figure(figsize=(10.0, 5.6), layout="constrained")
     axes = figure.subplots()
     lines: dict[str, Boundary] = {}
     for k, (name, part) in enumerate(parts.items()):
@@ -89,7 +89,11 @@ def _curves(
         lines |= {label: one for label, one in theory[name].items()}
     draw_levels(axes, level=level, floor=floor)
     draw_thresholds(axes, lines, plot=_PLOT)
-    shared_legend(figure, [axes], f"{_heading(found)}, with 95 % bands from two seeds on")
+    shared_legend(
+        figure,
+        [axes],
+        _heading(found) + ", 95 % bands" * any(one.values.sizes["seed"] > 1 for one in found.values()),
+    )
     return figure
 
 

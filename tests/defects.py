@@ -26,6 +26,7 @@ class Defect(NamedTuple):
 
 REFERENCE = "test_reference.py::test_run_equals_a_plain_numpy_implementation"
 PRODUCTS = "test_products.py::test_training_in_products_gives_the_same_numbers"
+STRATEGY = "test_strategies.py::test_a_strategy_equals_its_update_in_"
 DEFECTS = [
     Defect(
         "descent goes uphill",
@@ -170,8 +171,8 @@ DEFECTS = [
     Defect(
         "the start is forgotten in products with the noise",
         "products.py",
-        "(directions @ directions.T), start.noise",
-        "(directions @ directions.T), 0 * start.noise",
+        "jax.tree.map(jnp.add, self._draw.start_products, learnt)",
+        "OnBasis(self._draw.start_products.signals + learnt.signals, learnt.noise)",
         f"{PRODUCTS}[no dimension, exclusive or; leaky, squared loss]",
     ),
     Defect(
@@ -222,6 +223,104 @@ DEFECTS = [
         "if _sum(content[:-_WIDTH]) != content[-_WIDTH:]:",
         "if False:",
         "test_store.py::test_no_flipped_bit_changes_a_number",
+    ),
+    Defect(
+        "SAM looks as far as its gradient is long",
+        "algorithms/sam.py",
+        "self.radius / jnp.where(length > 0, length, 1)",
+        "self.radius",
+        f"{STRATEGY}plain_numpy[SAM]",
+    ),
+    Defect(
+        "a gradient's length in products forgets that noise vectors are not orthonormal",
+        "products.py",
+        "jax.tree.map(jnp.multiply, gradient.weights, self._products_of(gradient.weights))",
+        "jax.tree.map(jnp.multiply, gradient.weights, gradient.weights)",
+        f"{STRATEGY}products_on_padded_rows[SAM]",
+    ),
+    Defect(
+        "the second algorithm begins anew from the start",
+        "algorithms/then.py",
+        "task.starting_from(state.params)",
+        "task",
+        f"{STRATEGY}plain_numpy[SAM, then descent]",
+    ),
+    Defect(
+        "Adam's mean of squares is a sum",
+        "algorithms/adaptive.py",
+        "beta2 * v + (1 - beta2) * g**2",
+        "beta2 * v + g**2",
+        f"{STRATEGY}plain_numpy[Adam]",
+    ),
+    Defect(
+        "mixup mixes the inputs and not the labels",
+        "algorithms/noisy.py",
+        "one, batch.labels[partner])",
+        "one, batch.labels)",
+        f"{STRATEGY}a_span_on_padded_rows[mixup]",
+    ),
+    Defect(
+        "padding takes part in mixup",
+        "algorithms/noisy.py",
+        "jnp.where(batch.mask, lottery, jnp.inf)",
+        "lottery",
+        f"{STRATEGY}a_span_on_padded_rows[mixup]",
+    ),
+    Defect(
+        "labels are flipped once and for all",
+        "algorithms/noisy.py",
+        "jax.random.fold_in(key, 1)",
+        "jax.random.key(1)",
+        "test_strategies.py::test_label_noise_flips_as_often_as_asked_and_anew_every_step",
+    ),
+    Defect(
+        "too few steps to the polar factor",
+        "algorithms/matrix_normalised.py",
+        "(_PULLING,) * 5 + (_CONVERGING,) * 3",
+        "(_PULLING,) * 5",
+        "test_strategies.py::test_a_matrix_normalised_step_is_the_polar_factor",
+    ),
+    Defect(
+        "sparse noise falls on one coordinate twice",
+        "data/sparse.py",
+        "jnp.where(taken, highest[k], drawn[k])",
+        "drawn[k]",
+        "data/test_sparse.py::test_noise_has_so_many_coordinates_and_never_the_first",
+    ),
+    Defect(
+        "some sets of coordinates are likelier",
+        "data/sparse.py",
+        "highest + 1, jnp.int32)",
+        "among - count + 1, jnp.int32)",
+        "data/test_sparse.py::test_every_set_of_coordinates_is_equally_likely",
+    ),
+    Defect(
+        "flips by class take one class for the other",
+        "data/signal_noise.py",
+        "flipped = jnp.where(heads, flipped,",
+        "flipped = jnp.where(~heads, flipped,",
+        "data/test_sparse.py::test_each_class_is_flipped_as_often_as_it_is_told",
+    ),
+    Defect(
+        "what another algorithm did not perturb counts as not switched off",
+        "probes/strategy.py",
+        "jnp.where(looked & jnp.any(active), off, jnp.nan)",
+        "off",
+        "probes/test_strategy.py::test_what_sam_switches_off_and_how_alignments_grow",
+    ),
+    Defect(
+        "selection counts padding",
+        "probes/label_noise.py",
+        "selected = batch.mask & (losses > level)",
+        "selected = losses > level",
+        "probes/test_label_noise.py::test_probes_of_label_noise_equal_plain_numpy",
+    ),
+    Defect(
+        "a level ends a run in its first stage",
+        "probes/clocks.py",
+        "return low & (view.step >= self.after) if self.after else low",
+        "return low",
+        "probes/test_strategy.py::test_moments_and_ends_are_those_of_a_record_of_every_step",
     ),
 ]
 

@@ -236,7 +236,7 @@ DEFECTS = [
         "products.py",
         "jax.tree.map(jnp.multiply, gradient.weights, self._products_of(gradient.weights))",
         "jax.tree.map(jnp.multiply, gradient.weights, gradient.weights)",
-        f"{STRATEGY}products_on_padded_rows[SAM]",
+        f"{STRATEGY}products_on_padded_rows[SAM, then descent]",
     ),
     Defect(
         "the second algorithm begins anew from the start",

@@ -242,8 +242,8 @@ UPDATES = {
     ),
 }
 AMBIENT = ["SAM", "SAM, then descent", "label noise", *list(UPDATES)[-4:]]
-SPAN = list(UPDATES)[:6]
-PRODUCTS = ["SAM", "SAM, then descent", "label noise"]
+SPAN = ["SAM on mini-batches, then in another order", "mixup", "matrix-normalised"]
+PRODUCTS = ["SAM, then descent", "label noise"]
 
 
 @pytest.mark.parametrize("case", AMBIENT)
@@ -402,7 +402,7 @@ COMBINING = {
     "no dimension, SAM": (
         np.inf,
         A.SAM(0.5, 0.3),
-        [P.products, P.train_loss, P.gradient_norm, P.spurious_test_error, P.deactivation],
+        [P.train_loss, P.gradient_norm, P.deactivation],
     ),
 }
 

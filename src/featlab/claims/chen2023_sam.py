@@ -46,8 +46,7 @@ class SharpnessAware(Claim):
     refuted_if = "the threshold after SAM grows with d, or descent's does not grow as d^(1/4)"
     reference = """@inproceedings{chen2023sharpness,
   title     = {Why Does Sharpness-Aware Minimization Generalize Better Than {SGD}?},
-  author    = {Chen, Zixiang and Zhang, Junkai and Kou, Yiwen and Chen, Xiangning and Hsieh, Cho-Jui and
-               Gu, Quanquan},
+  author    = {Chen, Zixiang and Zhang, Junkai and Kou, Yiwen and Chen, Xiangning and Hsieh, Cho-Jui and others},
   booktitle = {Advances in Neural Information Processing Systems},
   year      = {2023}
 }"""

@@ -91,8 +91,7 @@ class LabelNoise(Claim):
     )
     reference = """@inproceedings{han2025role,
   title     = {On the Role of Label Noise in the Feature Learning Process},
-  author    = {Han, Andi and Huang, Wei and Zhou, Zhanpeng and Niu, Gang and Chen, Wuyang and Yan, Junchi and
-               Takeda, Akiko and Suzuki, Taiji},
+  author    = {Han, Andi and Huang, Wei and Zhou, Zhanpeng and Niu, Gang and Chen, Wuyang and others},
   booktitle = {International Conference on Machine Learning},
   year      = {2025}
 }"""

@@ -41,14 +41,13 @@ class LabelNoiseLearns(Claim):
     refuted_if = "label noise leaves the error large, or lets noise coefficients grow, or plain descent errs less"
     reference = """@inproceedings{huang2025label,
   title     = {How Does Label Noise Gradient Descent Improve Generalization in the Low {SNR} Regime?},
-  author    = {Huang, Wei and Han, Andi and Song, Yujin and Chen, Yilan and Wu, Denny and Zou, Difan and
-               Suzuki, Taiji},
+  author    = {Huang, Wei and Han, Andi and Song, Yujin and Chen, Yilan and Wu, Denny and others},
   booktitle = {Advances in Neural Information Processing Systems},
   year      = {2025}
 }"""
     sizes = {
         "tiny": Size(seeds=3, steps=(10.0,), d=(500.0,)),  # kappa is tenfold
-        "smoke": Size(seeds=4, steps=(4.0,), d=(2000.0,)),
+        "smoke": Size(seeds=4, steps=(1.5,), d=(2000.0,)),
         "laptop": Size(seeds=12, steps=(1.0,), d=(2000.0,)),
         "full": Size(seeds=64, steps=(0.5,), d=(20_000.0,)),
     }
@@ -83,7 +82,7 @@ class LabelNoiseLearns(Claim):
         )
 
     def typical(self):
-        return self.experiment(DURATION, 2000.0, factor=10.0)
+        return self.experiment(DURATION, 2000.0, factor=1.5)
 
     def assumptions(self, experiment: Any) -> list[Assumption]:
         data, algorithm = experiment.data, experiment.algorithm
@@ -129,8 +128,8 @@ class LabelNoiseLearns(Claim):
         margin = exponent_margin(1.0, (rival,))
         # The ratio of mean gains, one seed left out at a time: single seeds wander.
         left_out = (gain.sum(1, keepdims=True) - gain) / (gain.shape[1] - 1)
-        ratios = left_out[1] / left_out[0]
-        whole = gain[1].mean() / gain[0].mean()
+        with np.errstate(divide="ignore", invalid="ignore"):
+            ratios, whole = left_out[1] / left_out[0], gain[1].mean() / gain[0].mean()
         samples = len(ratios) * whole - (len(ratios) - 1) * ratios
         name = "gain of log gamma, second half of the window over first"
         return Check(name, "agrees", samples[None], 1.0, margin, 1 - margin, 1 + margin, rivals=(rival,))

@@ -5,7 +5,8 @@ patch carries a little of the opposite signal. Sign descent moves the signal's c
 noise patch by $\eta \sum_k |\xi_i[k]| \approx \eta s \sigma_p \sqrt{2/\pi}$: noise wins where $s\sigma_p \gg 1$,
 and the feature noise then turns the network's sign. For gradient descent the rates are $s\sigma_p^2/n$ against
 1, and the signal wins. All three end at training error 0 and near a stationary point, each in its norm:
-$\|\nabla L\|_2^2 \le 1/(T\eta)$ or $\|\nabla L\|_1 \le 1/(T\eta)$. Adam with mini-batches is the control: it generalises (Lu and co-authors, 2025).
+$\|\nabla L\|_2^2 \le 1/(T\eta)$ or $\|\nabla L\|_1 \le 1/(T\eta)$. Adam with mini-batches is the control: it
+generalises.
 """
 
 from __future__ import annotations

@@ -39,6 +39,7 @@ from featlab.probes import (
     Variable,
     View,
     above,
+    all_of,
     at_end,
     clean_noisy_split,
     first,
@@ -121,9 +122,12 @@ class LabelNoise(Claim):
         """n samples in dimension `ratio` n, with noise of length one; to T_1, or until all is fitted."""
         strength = self.strength if strength is None else strength
         d = float(ratio * n)
+        # Before training a sample is fitted by chance, so the flipped ones count once all clean ones are fitted.
+        clean = above(clean_noisy_split, 1.0)
+        flipped_too = all_of([clean, above(clean_noisy_split, 0.5, "fit_noisy")])
         moments = [
-            clean_noisy_split.on(first(above(clean_noisy_split, 1.0), "clean_fitted")),
-            train_loss.on(first(above(clean_noisy_split, 0.5, "fit_noisy"), "half_of_flipped_fitted")),
+            clean_noisy_split.on(first(clean, "clean_fitted")),
+            train_loss.on(first(flipped_too, "half_of_flipped_fitted")),
         ]
         readings = [train_error, test_error(count=TESTS), spurious_test_error, sample_selection, concentration]
         if stop is None:

@@ -43,6 +43,7 @@ bench: install            ## every speed as a ratio against what one would write
 	$(BIN)/python benchmarks/refinement.py
 	$(BIN)/python benchmarks/scaling.py
 	$(BIN)/python benchmarks/workers.py
+	$(BIN)/python benchmarks/adaptive.py
 
 defects: install
 	$(BIN)/python tests/defects.py

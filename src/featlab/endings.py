@@ -20,6 +20,7 @@ from featlab.fields import InputError
 from featlab.groups import Group, grouped
 from featlab.probes import Variable, until
 from featlab.probes.running import as_running
+from featlab.space import Ambient
 from featlab.trajectory import NEVER, Block, advance, begin, draw_block, end
 
 _IN_CACHE = 32_768  # products that a block of runs holds: beyond, runs are faster one after the other
@@ -239,5 +240,7 @@ def _blocks_at_once(group: Group, runs: int) -> int:
 
 def work(group: Group) -> float:
     """About how many operations one run takes, if it takes all its steps."""
-    vectors = max(group.first.network.vectors(), 1)
-    return max(group.first.last_step, 1) * 4 * vectors * group.rows * (group.rows + 50) + 10 * group.size
+    vectors, space = max(group.first.network.vectors(), 1), group.space
+    columns = space.size if isinstance(space, Ambient) else getattr(space, "columns", 0)
+    width = group.rows + 50 if group.products else columns
+    return max(group.first.last_step, 1) * 4 * vectors * group.rows * width + 10 * group.size

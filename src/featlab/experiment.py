@@ -99,7 +99,7 @@ class Experiment(Part):
             ("objective", self.bound_objective),
             ("algorithm", self.algorithm),
         ]
-        parts += [("probe", probe) for probe in self.probes]
+        parts += [("probe", as_running(probe) or probe) for probe in self.probes]
         if isinstance(self.steps, until):
             parts.append(("probe", self.steps.probe))
         return [

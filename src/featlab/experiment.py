@@ -168,4 +168,5 @@ def _but(obstacles: list[str]) -> str:
 
 
 def _name(one: Any) -> str:
+    one = getattr(one, "probe", one)  # a running form goes by the name of its probe
     return one.name if isinstance(one, Probe) else type(one).__name__

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 import xarray as xr
 from matplotlib.figure import Figure
@@ -23,7 +24,7 @@ def comparison_diagrams(
     dataset: xr.Dataset,
     variable: str,
     *,
-    boundary: Boundary | Mapping[str, Boundary] | None = None,
+    boundary: Boundary | Mapping[str, Boundary | Mapping[str, Boundary]] | None = None,
     level: float | None = None,
     x: str | None = None,
     y: str | None = None,
@@ -97,12 +98,14 @@ def _curves(
     return figure
 
 
-def _of_each(
-    boundary: Boundary | Mapping[str, Boundary] | None, names: list[str]
-) -> dict[str, dict[str, Boundary]]:
+def _of_each(boundary: Boundary | Mapping[str, Any] | None, names: list[str]) -> dict[str, dict[str, Boundary]]:
     """The theory's lines in the panel of each algorithm."""
     if isinstance(boundary, Mapping) and boundary and set(boundary) <= set(names):
-        return {name: {f"theory, {name}": boundary[name]} if name in boundary else {} for name in names}
+        named = {name: boundary.get(name, {}) for name in names}
+        return {
+            name: by_label(one) if isinstance(one, Mapping) else {f"theory, {name}": one}
+            for name, one in named.items()
+        }
     return {name: by_label(boundary) for name in names}
 
 

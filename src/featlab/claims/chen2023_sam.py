@@ -98,19 +98,10 @@ class SharpnessAware(Claim):
         ]
 
     def checks(self, lab):
-        plain, sam = self._threshold(lab, None), self._threshold(lab, self.radius)
-        d = np.array(lab.size.d, float)
-        symbols = ("d", r"\|\mu\|^*/\sigma")
-        yield scales_as(
-            "exponent of |mu|*/sigma in d, descent",
-            d,
-            plain[0],
-            0.25,
-            rivals=(0.0, 0.5),
-            symbols=symbols,
-            trained=plain[1],
-        )
-        yield self._does_not_grow(d, *sam)
+        d, thresholds, trained = self._threshold(lab, None, lab.size.d)
+        name, symbols = "exponent of |mu|*/sigma in d, descent", ("d", r"\|\mu\|^*/\sigma")
+        yield scales_as(name, d, thresholds, 0.25, rivals=(0.0, 0.5), symbols=symbols, trained=trained)
+        yield self._does_not_grow(*self._threshold(lab, self.radius, lab.size.d))
         yield self._switched_off(lab)
         largest = max(lab.size.d)
         benign, harmful = (lab.endings(self.experiment(largest, 2.0, radius)) for radius in (self.radius, None))
@@ -120,7 +111,7 @@ class SharpnessAware(Claim):
 
     def control(self, lab):
         """SAM that looks nowhere is descent, and takes as many steps; its threshold grows."""
-        return self._does_not_grow(np.array(lab.size.d, float), *self._threshold(lab, 0.0))
+        return self._does_not_grow(*self._threshold(lab, 0.0, lab.size.d[:3]))
 
     def _does_not_grow(self, d, thresholds, trained):
         fitted = exponents(d, thresholds)
@@ -128,22 +119,25 @@ class SharpnessAware(Claim):
         name = "exponent of |mu|*/sigma in d, SAM then descent"
         return bounded_by(name, fitted.overall, ZERO_EXPONENT_MARGIN, trained=trained, points=points)
 
-    def _threshold(self, lab, radius):
-        """|mu| / sigma at which the error crosses the level, as (d, seed), and how many runs trained."""
-        found, trained = [], 1.0
-        for d in lab.size.d:  # T_1 is a number of steps, so every d is a program of its own
-            one = lab.boundary(
+    def _threshold(self, lab, radius, sizes):
+        """|mu| / sigma at which the error crosses the level, as (d, seed), between d and how many runs trained."""
+        d = [float(size) for size in sizes]
+        # T_1 is a number of steps, so with SAM every d is a program of its own.
+        together = [d] if radius is None else [[one] for one in d]
+        found = [
+            lab.boundary(
                 lambda d, signal: self.experiment(d, signal, radius),
                 "signal",
                 "clean_test_error",
                 (LEVEL,),
-                over={"d": [float(d)]},
+                over={"d": some},
                 between=lambda d: BRACKET,
-                tolerance=0.02,
+                tolerance=0.05,
             )
-            found.append(one.signal.values.reshape(-1))
-            trained = min(trained, float(one.trained.mean()))
-        return np.array(found), trained
+            for some in together
+        ]
+        thresholds = np.concatenate([one.signal.values[0] for one in found])
+        return np.array(d), thresholds, min(float(one.trained.mean("seed").min()) for one in found)
 
     def _switched_off(self, lab):
         d = max(lab.size.d)

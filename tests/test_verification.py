@@ -484,7 +484,13 @@ def test_the_checks_of_every_size_are_those_announced(claim, size):
     assert all(one.holds for experiment in deciding for one in claim.assumptions(experiment))
 
 
-@each_claim
+SOON = {"growth_laws", "kou2023_phase"}  # the others are minutes of compiling
+
+
+@pytest.mark.parametrize(
+    "claim",
+    [pytest.param(claim, id=name, marks=[] if name in SOON else pytest.mark.slow) for name, claim in CLAIMS.items()],
+)
 def test_a_built_in_claim_is_verified(claim):
     verdict = tiny(claim)
     assert len(verdict.checks) == claim.number_of_checks and isinstance(verdict.control, Check)

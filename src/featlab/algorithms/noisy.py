@@ -77,7 +77,8 @@ class Mixup(AbstractDescent):
         # Beta(a, a) is the share of one of two gamma variates; drawn in float32, as everything is.
         concentration = jnp.asarray(self.concentration, jnp.float32)
         pair = jax.random.loggamma(share_key, concentration, (2,), jnp.float32)
-        share = jax.nn.softmax(pair.astype(float))[0]
+        # To 16 bits: a last bit that differs between programs would be another experiment.
+        share = jnp.round(jax.nn.softmax(pair)[0] * 2**16).astype(float) / 2**16
         mixed = share * batch.inputs + (1 - share) * batch.inputs[partner]
         one = eqx.tree_at(lambda b: b.inputs, batch, mixed)
         other = eqx.tree_at(lambda b: b.labels, one, batch.labels[partner])

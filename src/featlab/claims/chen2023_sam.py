@@ -111,7 +111,7 @@ class SharpnessAware(Claim):
 
     def control(self, lab):
         """SAM that looks nowhere is descent, and takes as many steps; its threshold grows."""
-        return self._does_not_grow(*self._threshold(lab, 0.0, lab.size.d[:3]))
+        return self._does_not_grow(*self._threshold(lab, 0.0, lab.size.d[:2]))
 
     def _does_not_grow(self, d, thresholds, trained):
         fitted = exponents(d, thresholds)

@@ -166,7 +166,7 @@ class AdamMemorises(Claim):
         found = {}
         for name in ("gradient descent", "sign descent"):
             one = self.experiment(strategies[name][0], 1, wide, sparsity=sparsity)
-            data = dataclasses.replace(one.data, feature_noise=0.0)  # type: ignore  (it is no Minibatches here)
+            data = dataclasses.replace(one.data, feature_noise=0.0)
             one = dataclasses.replace(one, data=data, probes=(growth_rates,))
             read = lab.endings(one)
             found[name] = read["noise_growth"] / read["signal_growth"]

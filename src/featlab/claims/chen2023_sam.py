@@ -12,8 +12,8 @@ $\sqrt{n/d}\,\rho$, which still counts beside $\sigma_0$ at $d = 10^4$; the expo
 $d \gtrsim 10^6$ and $T_1 = 2d$ steps.
 
 For descent the start counts the other way: $\sigma_0 = 0.1$ is no longer small beside $\sqrt{n/d}\,\rho$ at the
-largest d, and the exponent drifts up by more than the margin. With $\sigma_0 = 0.01$ the drift is gone (-0.007 over
-24 seeds, against +0.031); SAM then needs $\eta = 1$ and $T_1 = 20d$, ten times as long, to decide.
+largest d, and the exponent drifts up by more than the margin. With $\sigma_0 = 0.01$ the drift is gone (-0.007
+over 24 seeds, against +0.031); SAM then needs $\eta = 1$ and $T_1 = 20d$, ten times as long, to decide.
 """
 
 from __future__ import annotations

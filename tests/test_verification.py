@@ -489,7 +489,10 @@ SOON = {"growth_laws", "kou2023_phase"}  # the others are minutes of compiling
 
 @pytest.mark.parametrize(
     "claim",
-    [pytest.param(claim, id=name, marks=[] if name in SOON else pytest.mark.slow) for name, claim in CLAIMS.items()],
+    [
+        pytest.param(claim, id=name, marks=[] if name in SOON else pytest.mark.slow)
+        for name, claim in CLAIMS.items()
+    ],
 )
 def test_a_built_in_claim_is_verified(claim):
     verdict = tiny(claim)

@@ -8,9 +8,9 @@ and the feature noise then turns the network's sign. For gradient descent the ra
 $\|\nabla L\|_2^2 \le 1/(T\eta)$ or $\|\nabla L\|_1 \le 1/(T\eta)$. Adam with mini-batches is the control: it
 generalises.
 
-The theorem holds with high probability when the width is large enough. At width 10 one start in 24 has no filter of
-one class along the signal (the best of ten at 0.4 standard deviations, where 1.5 is usual), and descent errs there
-half the time: too often for a verdict. At width 20 all checks are supported.
+The theorem holds with high probability when the width is large enough. At width 10 one start in 24 has no filter
+of one class along the signal (the best of ten at 0.4 standard deviations, where 1.5 is usual), and descent errs
+there half the time: too often for a verdict. At width 20 all checks are supported.
 """
 
 from __future__ import annotations

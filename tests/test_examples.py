@@ -1,5 +1,6 @@
 """Every example states an experiment that runs, trains, and can be written down again."""
 
+import importlib
 from pathlib import Path
 
 import pytest
@@ -44,3 +45,13 @@ def test_the_heat_map_draws_and_is_kept(tmp_path, monkeypatch):
 
     assert heatmap.main(tmp_path, seeds=2, every=20).stat().st_size > 10_000
     assert fl.load(tmp_path / "store").done.all()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("script, options", [("heatmap", {"every": 33}), ("label_noise_heatmap", {"cells": 2})])
+def test_a_script_draws_its_figure(script, options, tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(FILES[0].parent)
+    if script == "label_noise_heatmap":
+        monkeypatch.setattr(f"{script}.STEPS", 50)
+    figure = importlib.import_module(script).main(tmp_path, 2, *options.values())
+    assert figure.exists() and figure.stat().st_size > 10_000

@@ -266,3 +266,27 @@ def test_the_recursion_says_what_it_needs():
     adam = fl.algorithms.Descent(optax.adam(0.1))
     with pytest.raises(fl.InputError, match="needs linear descent"):
         fl.run(experiment(algorithm=adam, probes=[fl.probes.coefficients_by_recursion]), seeds=1)
+
+
+class Dimmed(fl.algorithms.AbstractDescent):
+    """Descent that changes what it sees."""
+
+    share: float = 0.5
+
+    @property
+    def transformation(self):
+        return optax.scale(-0.5)
+
+    def batch(self, key, step, task):
+        batch = super().batch(key, step, task)
+        return eqx.tree_at(lambda b: b.inputs, batch, self.share * batch.inputs)
+
+
+def test_an_algorithm_that_changes_inputs_trains_on_the_changed_ones():
+    """Where inputs are put together from their products, a change of them would go unseen."""
+    network = fl.networks.TwoLayerCNN(width=2, init_scale=0.1)
+    data = fl.data.SignalNoise(n=5, d=30, snr=0.5)
+    for share, learns in ((1.0, True), (0.0, False)):
+        made = fl.Experiment(data, network, Dimmed(share), probes=[fl.probes.train_loss], steps=5)
+        history = fl.run(made, [0], progress=False)
+        assert (float(history.train_loss[0, -1]) < float(history.train_loss[0, 0]) - 1e-3) == learns

@@ -10,7 +10,7 @@ from __future__ import annotations
 import jax.numpy as jnp
 
 from featlab.algorithms import AbstractAlgorithm
-from featlab.data import AbstractDataModel
+from featlab.data import AbstractDataModel, Minibatches, Stream
 from featlab.networks import AbstractNetwork, AbstractProductNetwork
 from featlab.objectives import AbstractObjective, Supervised
 from featlab.task import Task, vector_model
@@ -25,7 +25,8 @@ def fits(
     """Whether nothing but the network's products with signals and noise is asked for in training."""
     products = isinstance(network, AbstractProductNetwork) and network.separable
     mean = isinstance(objective, Supervised)
-    return vector_model(data) is not None and products and mean and not algorithm.reads_inputs
+    plain = type(data).batch in (AbstractDataModel.batch, Minibatches.batch, Stream.batch)
+    return vector_model(data) is not None and plain and products and mean and not algorithm.reads_inputs
 
 
 class VectorTask(Task):

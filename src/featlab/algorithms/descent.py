@@ -19,7 +19,11 @@ from featlab.task import Task
 class AbstractDescent(AbstractAlgorithm):
     r"""$w \leftarrow w + u(\nabla L(w))$, the update $u$ being an optax transformation of the gradient."""
 
-    reads_inputs: ClassVar[bool] = False
+    @property
+    def reads_inputs(self):
+        """Only one that sees or descends something of its own may do more with inputs than hand them on."""
+        kind = type(self)
+        return kind.batch is not AbstractDescent.batch or kind.slope is not AbstractDescent.slope
 
     @property
     @abc.abstractmethod

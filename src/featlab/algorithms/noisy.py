@@ -34,6 +34,10 @@ class LabelNoiseDescent(AbstractDescent):
         return (cls(0.1, 0.3),)
 
     @property
+    def reads_inputs(self):
+        return False  # it changes labels alone
+
+    @property
     def transformation(self):
         return optax.scale(-self.learning_rate)
 
@@ -57,7 +61,6 @@ class Mixup(AbstractDescent):
     """
 
     equivariant: ClassVar[bool] = True
-    reads_inputs: ClassVar[bool] = True
 
     learning_rate: float = real(above=0)  # eta
     concentration: float = real(default=1.0, above=0)  # alpha

@@ -412,7 +412,9 @@ def test_show_says_what_a_claim_says(name):
     code, out, _ = call("show", name)
     claim = BUILT_IN[name]
     assert code == 0 and out.startswith(f"{name}: {claim.title}\n") and "FAILS" not in out
-    for text in (claim.statement, claim.refuted_if, claim.control_changes, "laptop: 12 seeds", "holds  n^2 / d"):
+    seeds = f"laptop: {claim.sizes['laptop'].seeds} seeds"
+    conditions = [f"holds  {one.sentence}: " for one in claim.assumptions(claim.typical())]
+    for text in (claim.statement, claim.refuted_if, claim.control_changes, seeds, *conditions):
         assert text in out
     for knob in claim.knobs:
         assert f"  {knob} = " in out

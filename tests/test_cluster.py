@@ -264,6 +264,7 @@ def test_workers_that_die_again_and_again_finish_all_units(tmp_path):
     same(swept, fl.sweep(experiment(30_000), GRID, 128))
 
 
+@pytest.mark.slow
 def test_an_interrupt_keeps_what_there_is_and_leaves_no_process(tmp_path):
     (tmp_path / "test.toml").write_text(TOML)
     command = [BIN / "featlab", "sweep", "test.toml", "steps=60", "--seeds", "5000", "--out", "out"]
@@ -288,6 +289,7 @@ def children(session):
 # ---- SLURM
 
 
+@pytest.mark.slow
 def test_the_batch_script_runs_a_sweep_on_the_workers_it_begins(tmp_path):
     """With an srun that runs its command here, and writes down what it was asked for."""
     (tmp_path / "test.toml").write_text(TOML)

@@ -17,9 +17,15 @@ pytestmark = pytest.mark.gpu
 
 
 def cases(kind):
+    """Every example; the further variants of a class among the slow tests."""
     examples = testing.found(kind)
-    names = [f"{i}-{e.name if isinstance(e, Probe) else type(e).__name__}" for i, e in enumerate(examples)]
-    return pytest.mark.parametrize("part", examples, ids=names)
+    marked, seen = [], set()
+    for i, one in enumerate(examples):
+        name = one.name if isinstance(one, Probe) else type(one).__name__
+        marks = [pytest.mark.slow] if name in seen else []
+        seen.add(name)
+        marked.append(pytest.param(one, id=f"{i}-{name}", marks=marks))
+    return pytest.mark.parametrize("part", marked)
 
 
 def probes(function):

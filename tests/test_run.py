@@ -29,7 +29,7 @@ def experiment(**changes):
     return fl.Experiment(**{**base, **changes})
 
 
-@pytest.mark.parametrize("precision, tolerance", [(32, 1e-5), (64, 1e-9)])
+@pytest.mark.parametrize("precision, tolerance", [pytest.param(32, 1e-5, marks=pytest.mark.slow), (64, 1e-9)])
 @pytest.mark.parametrize(
     "algorithm", [fl.algorithms.GradientDescent(1.0), fl.algorithms.GradientDescent(0.3, 0.9, 0.01)]
 )

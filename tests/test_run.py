@@ -191,6 +191,7 @@ def small():
     return fl.data.SignalNoise(n=20, d=100, snr=0.3, noise_scale=0.1, label_flip=0.2)
 
 
+@pytest.mark.slow
 def test_then_begins_where_the_first_algorithm_ended():
     slow, fast = fl.algorithms.GradientDescent(0.2), fl.algorithms.GradientDescent(2.0, momentum=0.5)
     both = fl.run(experiment(algorithm=fl.algorithms.Then(slow, 20, fast), precision=64), seeds=3)

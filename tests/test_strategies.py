@@ -405,6 +405,7 @@ COMBINING = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", COMBINING)
 def test_products_give_the_numbers_of_coordinates(case):
     """With a bias and a head too, which a gradient's length includes; and on padded rows."""

@@ -113,15 +113,21 @@ def run(file, changes, seeds, out):
     sys.exit(run_file(file, changes, seeds=seeds, out=out))
 
 
+# What sweeping and comparing on a grid have in common.
+_grid = click.option("--grid", multiple=True, metavar="data.n=20:200:8log", help="An axis: a range, or a,b,c.")
+_near = click.option("--near", default=None, metavar="test_error=0.25", help="Compute only cells near this level.")
+_cluster = click.option("--cluster", default=None, metavar="ADDRESS|local", help="A dask scheduler, or its file.")
+
+
 @main.command()
 @click.argument("file", metavar="FILE|ID")
 @click.argument("changes", nargs=-1, metavar="[data.d=1e6 ...]")
-@click.option("--grid", multiple=True, metavar="data.n=20:200:8log", help="An axis: a range, or a,b,c.")
+@_grid
 @click.option("--seeds", default=None, type=click.IntRange(min=1), help="How many seeds in each cell.")
 @click.option("--out", default=None, help="Folder to keep it in, and to go on from; out/NAME if not given.")
-@click.option("--near", default=None, metavar="test_error=0.25", help="Compute only cells near this level.")
+@_near
 @click.option("--show", default=None, metavar="VARIABLE", help="What the figure shows.")
-@click.option("--cluster", default=None, metavar="ADDRESS|local", help="A dask scheduler, or its file.")
+@_cluster
 def sweep(file, changes, grid, seeds, out, near, show, cluster):
     """Train the experiment of FILE (TOML) or of a claim in every cell of a grid; the same command resumes."""
     from featlab.report import sweep_file
@@ -133,13 +139,13 @@ def sweep(file, changes, grid, seeds, out, near, show, cluster):
 @main.command()
 @click.argument("file", metavar="FILE|ID")
 @click.argument("words", nargs=-1, metavar='["SAM(0.1, radius=0.05)" "slow: Adam(1e-4)" ...] [data.n=50 ...]')
-@click.option("--grid", multiple=True, metavar="data.n=20:200:8log", help="An axis: a range, or a,b,c.")
+@_grid
 @click.option("--seeds", default=None, type=click.IntRange(min=1), help="How many seeds, the same for each.")
 @click.option("--out", default=None, help="Folder for results and figures; out/NAME-compare if not given.")
-@click.option("--near", default=None, metavar="test_error=0.25", help="Compute only cells near this level.")
+@_near
 @click.option("--show", multiple=True, metavar="VARIABLE", help="What the figure shows; without a grid, several.")
 @click.option("--level", default=None, type=float, help="The contour that is drawn in the phase diagrams.")
-@click.option("--cluster", default=None, metavar="ADDRESS|local", help="A dask scheduler, or its file.")
+@_cluster
 def compare(file, words, grid, seeds, out, near, show, level, cluster):
     """Train one experiment with several algorithms, side by side: curves, or with a grid phase diagrams."""
     from featlab.report import compare_file

@@ -173,7 +173,8 @@ def function(named: str, *, default: Any = dataclasses.MISSING) -> Any:
 def did_you_mean(word: str, known: Iterable[str]) -> str:
     """The end of an error sentence about an unknown name: the nearest known one, or all of them."""
     known = sorted(known)
-    near = difflib.get_close_matches(word, known, n=1, cutoff=0.5)
+    alike = [name for name in known if name.lower() == word.lower()]
+    near = alike or difflib.get_close_matches(word, known, n=1, cutoff=0.5)
     return f"did you mean {near[0]!r}?" if near else f"known are {', '.join(known)}."
 
 

@@ -141,6 +141,22 @@ class Task(eqx.Module):
         assert isinstance(self.network, AbstractProductNetwork)
         return self.network.respond(params, patches)
 
+    def put_together(
+        self,
+        params: Any,
+        batch: Batch,
+        signals: Float[Array, "signal row"],
+        noise: Float[Array, "vector row sample"],
+    ) -> Array:
+        """Outputs for a whole batch, from the products of the weights with the signals and with its noise."""
+        # The sample is the last axis throughout, without vmap: everything up to the sum over filters is
+        # elementwise. Signals are repeated by a product with ones, because its derivative, unlike that of a
+        # broadcast, is a matrix product again: five times faster on a CPU.
+        model = vector_model(self.data)
+        assert model is not None
+        repeated = jnp.einsum("sr,i->sri", signals, jnp.ones(len(batch.mask)))
+        return self.respond_to_all(params, model.patches(batch, repeated, noise))
+
     def respond(self, params: Any, products: Float[Array, "input patch row"]) -> Array:
         """Outputs for inputs given by their products with the weights."""
         assert isinstance(self.network, AbstractProductNetwork)
@@ -248,9 +264,14 @@ _TEST_PRODUCTS = 20_000  # test inputs held at a time, given by their products
 _TEST_NUMBERS = 1_000_000  # held at a time on the plain road
 
 
+def unbatched(data: AbstractDataModel) -> AbstractDataModel:
+    """The model under any batching."""
+    return data.data if isinstance(data, AbstractBatching) else data
+
+
 def vector_model(data: AbstractDataModel) -> AbstractVectorModel | None:
     """The model under any batching, if its inputs are linear in signals and Gaussian vectors."""
-    data = data.data if isinstance(data, AbstractBatching) else data
+    data = unbatched(data)
     return data if isinstance(data, AbstractVectorModel) else None
 
 

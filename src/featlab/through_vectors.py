@@ -37,10 +37,7 @@ class VectorTask(Task):
         return self.objective.mean_loss(self.outputs(params, batch), batch)
 
     def outputs(self, params, batch):
-        model, network = vector_model(self.data), self.network
-        assert model is not None and isinstance(network, AbstractProductNetwork) and batch.noise is not None
-        weights, samples = network.weights(params), len(batch.mask)
-        # Signals are repeated by a product with ones: its derivative is a product again, unlike a broadcast's.
-        signals = jnp.einsum("sr,i->sri", self.draw.truth.vectors @ weights.T, jnp.ones(samples))
+        weights = self.weights(params)
+        assert batch.noise is not None
         noise = jnp.einsum("rc,ivc->vri", weights, batch.noise)
-        return network.respond(params, model.patches(batch, signals, noise))
+        return self.put_together(params, batch, self.draw.truth.vectors @ weights.T, noise)

@@ -161,8 +161,17 @@ def _with_axes(experiment, dataset):
         if dim == "class":
             coords["class"] = ("class", list(experiment.network.classes), {"symbol": "j"})
         elif dim not in dataset.coords:
-            coords[str(dim)] = (dim, np.arange(size))
+            coords[str(dim)] = (dim, _asked_for(experiment, str(dim), size))
     return dataset.assign_coords(coords)
+
+
+def _asked_for(experiment, dim, size):
+    """The values along an axis: those of the probe's option of that name, or their numbers."""
+    for probe in experiment.probes:
+        option = dict(getattr(probe, "settings", {})).get(dim)
+        if isinstance(option, tuple) and len(option) == size:
+            return list(option)
+    return np.arange(size)
 
 
 def _step_dim(experiment, probe) -> str | None:

@@ -8,11 +8,14 @@ from featlab.algorithms.adaptive import SignDescent as SignDescent
 from featlab.algorithms.descent import AbstractDescent as AbstractDescent
 from featlab.algorithms.descent import Descent as Descent
 from featlab.algorithms.descent import GradientDescent as GradientDescent
+from featlab.algorithms.giant_step import GiantStep as GiantStep
 from featlab.algorithms.gradient_flow import GradientFlow as GradientFlow
 from featlab.algorithms.matrix_normalised import MatrixNormalisedDescent as MatrixNormalisedDescent
 from featlab.algorithms.noisy import LabelNoiseDescent as LabelNoiseDescent
 from featlab.algorithms.noisy import Mixup as Mixup
 from featlab.algorithms.paced import PacedDescent as PacedDescent
+from featlab.algorithms.ridge import Ridge as Ridge
+from featlab.algorithms.ridge import ridge_path as ridge_path
 from featlab.algorithms.sam import SAM as SAM
 from featlab.algorithms.sam import Perturbation as Perturbation
 from featlab.algorithms.then import Then as Then

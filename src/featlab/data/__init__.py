@@ -7,6 +7,9 @@ from featlab.data._data import Signals as Signals
 from featlab.data.batches import AbstractBatching as AbstractBatching
 from featlab.data.batches import Minibatches as Minibatches
 from featlab.data.batches import Stream as Stream
+from featlab.data.multi_index import AbstractIndexModel as AbstractIndexModel
+from featlab.data.multi_index import MultiIndex as MultiIndex
+from featlab.data.multi_index import SingleIndex as SingleIndex
 from featlab.data.signal_noise import SignalNoise as SignalNoise
 from featlab.data.sparse import SparseSignalNoise as SparseSignalNoise
 from featlab.data.xor import XorSignalNoise as XorSignalNoise

@@ -60,6 +60,10 @@ class AbstractProductNetwork(AbstractNetwork):
         """All parameters but the weight vectors; a network that says which can be trained in products."""
         raise NotImplementedError(f"{type(self).__name__} does not say what it has beside its weights.")
 
+    def first_layer(self, params: Any) -> Float[Array, "neuron column"]:
+        """Those of the weight vectors that training may move, one for each neuron."""
+        return self.weights(params)
+
     @abc.abstractmethod
     def respond(self, params: Any, products: Sequence[Array] | Array) -> Array:
         """The output, given the inner products of each of one input's patches with the weights.

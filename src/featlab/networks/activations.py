@@ -5,9 +5,14 @@ Those with a parameter are written in lower case too, since they are read as fun
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
+import equinox as eqx
+import jax
 import jax.numpy as jnp
 
-from featlab.fields import Part, real
+from featlab.fields import Part, function, real
+from featlab.theory import hermite
 
 
 def relu(z):
@@ -36,3 +41,45 @@ class leaky_relu(Part):
 
     def __call__(self, z):
         return jnp.where(z > 0, z, self.slope * z)
+
+
+def identity(z):
+    r"""$\sigma(z) = z$."""
+    return z
+
+
+def erf(z):
+    r"""$\sigma(z) = \mathrm{erf}(z)$."""
+    return jax.scipy.special.erf(z)
+
+
+class shifted(Part):
+    r"""$\sigma(z) + s$."""
+
+    activation: Callable = function("an activation, such as relu")
+    shift: float = real(default=0.0)  # s
+
+    @classmethod
+    def examples(cls):
+        return (cls(relu, -0.4),)
+
+    def __call__(self, z):
+        return self.activation(z) + self.shift
+
+
+def centred(activation: Callable) -> shifted:
+    r"""The activation less its mean: $\sigma(z) - \mathbb{E}\,\sigma(Z)$, with $Z \sim N(0, 1)$."""
+    return shifted(activation, -float(hermite.coefficients(activation, 0)[0]))
+
+
+class hermite_series(Part):
+    r"""$\sigma(z) = \sum_k c_k H_k(z)$, with $H_0 = 1$, $H_1 = z$, $H_2 = z^2 - 1$, $H_3 = z^3 - 3z$, ..."""
+
+    coefficients: tuple[float, ...] = eqx.field(converter=lambda c: tuple(map(float, c)))  # c_0, c_1, ...
+
+    @classmethod
+    def examples(cls):
+        return (cls((0.0, 1.0, 0.5)),)
+
+    def __call__(self, z):
+        return hermite.polynomials(jnp.asarray(z), len(self.coefficients) - 1) @ jnp.array(self.coefficients)

@@ -25,7 +25,10 @@ from featlab.probes.coefficients import signal_learnt as signal_learnt
 from featlab.probes.label_noise import sample_losses as sample_losses
 from featlab.probes.label_noise import sample_selection as sample_selection
 from featlab.probes.label_noise import spurious_test_error as spurious_test_error
+from featlab.probes.movement import movement as movement
+from featlab.probes.movement import tangent_kernel as tangent_kernel
 from featlab.probes.recursion import coefficients_by_recursion as coefficients_by_recursion
+from featlab.probes.ridge import ridge_errors as ridge_errors
 from featlab.probes.risk import clean_noisy_split as clean_noisy_split
 from featlab.probes.risk import margins as margins
 from featlab.probes.risk import test_error as test_error
@@ -34,6 +37,12 @@ from featlab.probes.risk import train_error as train_error
 from featlab.probes.risk import train_loss as train_loss
 from featlab.probes.risk import weight_norms as weight_norms
 from featlab.probes.running import AbstractRunning as AbstractRunning
+from featlab.probes.spectrum import feature_spectrum as feature_spectrum
+from featlab.probes.spectrum import hermite_content as hermite_content
+from featlab.probes.spectrum import spike_overlaps as spike_overlaps
+from featlab.probes.spectrum import spiked_gaps as spiked_gaps
+from featlab.probes.spectrum import step_direction as step_direction
+from featlab.probes.spectrum import weight_spectrum as weight_spectrum
 from featlab.probes.strategy import alignments as alignments
 from featlab.probes.strategy import deactivation as deactivation
 from featlab.probes.strategy import gradient_norm as gradient_norm

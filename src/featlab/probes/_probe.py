@@ -53,6 +53,11 @@ class View(eqx.Module):
         return self._network().weights(self.task.draw.start)
 
     @property
+    def first_layer(self) -> Float[Array, "neuron column"]:
+        """Those of the weight vectors that training may move."""
+        return self._network().first_layer(self.params)
+
+    @property
     def vectors(self) -> AbstractVectorModel:
         """The data model, as one whose inputs are built from signals and noise vectors."""
         model = vector_model(self.task.data)
@@ -127,6 +132,11 @@ class Probe(eqx.Module):
     @property
     def name(self) -> str:
         return self.function.__name__
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """Its options with the values they have; an option named like a dim holds the values along it."""
+        return {**(self.function.__kwdefaults__ or {}), **dict(self.options)}
 
     def on(self, clock) -> Probe:
         """The same probe on another clock."""

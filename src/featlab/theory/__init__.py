@@ -1,3 +1,6 @@
 """What the theory predicts: pure functions of numbers, in float64, without a simulation."""
 
+from featlab.theory import hermite as hermite
+from featlab.theory import one_step as one_step
+from featlab.theory import random_features as random_features
 from featlab.theory import signal_noise as signal_noise

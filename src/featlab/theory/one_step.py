@@ -1,0 +1,152 @@
+r"""One large gradient step on the first layer, then ridge regression: spikes, and what they are worth.
+
+A step $\eta \asymp n^\alpha$ with $\frac{\ell-1}{2\ell} < \alpha < \frac{\ell}{2\ell+2}$ adds $\ell$ spikes to
+the features (Moniri, Lee, Hassani and Dobriban 2023):
+
+$$F \approx F_0 + \sum_{k \leq \ell} c_1^k c_k \eta^k (\tilde X \beta)^{\circ k} (a^{\circ k})^\top, \qquad
+  \beta = \tfrac1n X^\top y, \qquad \|\beta\|^2 \to b = c_{\star 1}^2 + \phi\,(c_\star^2 + \sigma_\varepsilon^2)$$
+
+Ridge regression on infinitely strong spikes fits $(\tilde X\beta)^{\circ k}$, $k \leq \ell$, for nothing. Of
+the labels they see $u_p = c_{\star p} \kappa^p$, $\kappa = c_{\star 1} / \sqrt b$ being the cosine of $\beta$
+with the teacher's direction; so with $\xi$ the powers in Hermite polynomials and
+$D = \mathrm{diag}(k!\, m_1)$, but $m_2$ at $k = 1$, the training error falls by
+
+$$\Delta_\ell = \lambda \tfrac\psi\phi \; \| P\, u \|_D^2, \qquad P\, u = \xi^\top (\xi D \xi^\top)^{-1} \xi D u$$
+
+the part of $u$ within the span of $x, ..., x^\ell$. (There is no intercept, so $x^2$ brings its constant.) One
+formula then gives all errors: $Q_\ell = Q_0 - \Delta_\ell/\lambda$, $L_{tr} = \lambda Q_\ell$,
+$L_{te} = -\partial_\lambda Q_\ell\, (\phi / \psi m_1)^2$.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from featlab.fields import InputError
+from featlab.theory import hermite
+from featlab.theory.random_features import Activation, errors, loo_factor, traces
+
+
+class Teacher(NamedTuple):
+    r"""What the theory sees of the labels $y = \sigma_\star(\langle \beta_\star, x \rangle) + \varepsilon$."""
+
+    coefficients: tuple[float, ...]  # c_{*1}, c_{*2}, ..., as many as spikes are asked about
+    power: float  # c_*^2, the second moment of sigma_*
+    noise: float  # sigma_eps^2
+
+    @staticmethod
+    def of(link, noise: float, order: int = 6) -> Teacher:
+        r"""Of a link function and the standard deviation $\sigma_\varepsilon$ of the noise."""
+        mean, *others = hermite.coefficients(link, order)
+        if abs(mean) > 1e-9:
+            raise InputError(
+                f"The theory needs labels of mean zero, got {mean:.4g}: there is no intercept to learn it; "
+                "networks.centred(link) subtracts it."
+            )
+        return Teacher(tuple(others), hermite.second_moment(link), noise**2)
+
+    @property
+    def nonlinear(self) -> float:
+        r"""$\|P_{>1} f_\star\|^2 = c_\star^2 - c_{\star 1}^2$: no kernel that sees inner products alone learns
+        less than this badly while $n \asymp d$ (Ba et al. 2022)."""
+        return self.power - self.coefficients[0] ** 2
+
+
+def spikes_at(alpha: float) -> int:
+    r"""How many spikes a step of size $n^\alpha$ makes: $\ell$ with
+    $\frac{\ell-1}{2\ell} < \alpha < \frac{\ell}{2\ell+2}$.
+
+    None at $\alpha \leq 0$. At the end of such an interval, and from $\alpha = \frac12$ on, this theory is silent.
+    """
+    if not math.isfinite(alpha) or alpha >= 0.5:
+        raise InputError(
+            f"spikes_at(alpha) needs alpha below 1/2, got {alpha:g}: from there on all spikes are of one order, "
+            "and the expansion does not end."
+        )
+    if alpha <= 0:
+        return 0
+    order = 1 / (1 - 2 * alpha)  # l is below this, and l + 1 above
+    if abs(order - round(order)) < 1e-12:
+        raise InputError(
+            f"spikes_at(alpha) is between two numbers of spikes at {alpha:g}; move a little to either side."
+        )
+    return math.ceil(order) - 1
+
+
+def steps_of_the_staircase(most: int) -> list[float]:
+    r"""The exponents $\alpha = 0, \frac14, \frac13, \frac38, ...$ at which the 1st, 2nd, 3rd, ... spike
+    appears."""
+    return [(k - 1) / (2 * k) for k in range(1, most + 1)]
+
+
+def alignment(phi: Any, teacher: Teacher) -> Any:
+    r"""$\cos(\beta, \beta_\star) \to c_{\star 1} / \sqrt b$."""
+    first = teacher.coefficients[0]
+    return first / np.sqrt(squared_length(phi, teacher))
+
+
+def squared_length(phi: Any, teacher: Teacher) -> Any:
+    r"""$b = c_{\star 1}^2 + \phi\,(c_\star^2 + \sigma_\varepsilon^2)$, the limit of $\|\beta\|^2$."""
+    phi = np.asarray(phi, float)
+    if not np.all(phi > 0):
+        raise InputError(f"phi = d/n must be positive, got {phi}: n and d grow in proportion.")
+    return teacher.coefficients[0] ** 2 + phi * (teacher.power + teacher.noise)
+
+
+def gains(phi: float, psi: float, penalty: float, activation: Activation, teacher: Teacher, spikes: int):
+    r"""By how much $\ell$ spikes lower the training and the test error: $\Delta_\ell$ and $\Lambda_\ell$."""
+    value, slope = _explained(phi, psi, penalty, activation, teacher, spikes)
+    return penalty * value, -slope * float(loo_factor(phi, psi, penalty, activation))
+
+
+def errors_after(phi: float, psi: float, penalty: float, activation: Activation, teacher: Teacher, spikes: int):
+    r"""Training and test error after a step that makes so many spikes; 0 spikes are random features."""
+    train, test = errors(
+        phi, psi, penalty, activation, teacher.coefficients[0] ** 2, teacher.nonlinear + teacher.noise
+    )
+    less_train, less_test = gains(phi, psi, penalty, activation, teacher, spikes)
+    return float(train - less_train), float(test - less_test)
+
+
+def spike_strengths(
+    coefficients: Sequence[float], step: float, width: int, phi: float, teacher: Teacher, order: int
+) -> np.ndarray:
+    r"""$\|c_1^k c_k \eta^k (\tilde X\beta)^{\circ k} (a^{\circ k})^\top\| / \sqrt n$ for $k \leq \ell$, with
+    $a \sim N(0, I/N)$.
+
+    The even moments of a Gaussian make it $|c_1^k c_k|\, \eta^k b^{k/2} (2k-1)!!\, N^{(1-k)/2}$.
+    """
+    k = np.arange(1, order + 1)
+    c = np.asarray(coefficients, float)
+    moments = np.array([math.prod(range(1, 2 * j, 2)) for j in k], float)
+    b = float(squared_length(phi, teacher))
+    return np.abs(c[1] ** k * c[k]) * step**k * b ** (k / 2) * moments * width ** ((1 - k) / 2)
+
+
+def _explained(phi, psi, penalty, activation, teacher, spikes) -> tuple[float, float]:
+    r"""$\Delta_\ell / \lambda$ and its derivative in $\lambda$."""
+    if not isinstance(spikes, int) or spikes < 0:
+        raise InputError(f"The number of spikes must be a whole number of at least 0, got {spikes!r}.")
+    if spikes == 0:
+        return 0.0, 0.0
+    if spikes > len(teacher.coefficients):
+        raise InputError(
+            f"{spikes} spikes need as many coefficients of the teacher, got {len(teacher.coefficients)}."
+        )
+    m = traces(phi, psi, penalty, activation)
+    factorials = np.array([float(math.factorial(k)) for k in range(spikes + 1)])
+    linear = np.arange(spikes + 1) == 1
+    weight, slope = (np.where(linear, two, factorials * one) for one, two in ((m.m1, m.m2), (m.dm1, m.dm2)))
+    cosine = float(alignment(phi, teacher))
+    seen = np.array([0.0, *teacher.coefficients[:spikes]]) * cosine ** np.arange(spikes + 1)
+    xi = hermite.powers(spikes)[1:]
+    fitted = xi.T @ np.linalg.solve((xi * weight) @ xi.T, (xi * weight) @ seen)
+    scale = psi / phi
+    # The projection minimises, so its own change does not count to first order.
+    return scale * float(np.sum(weight * seen * fitted)), scale * float(
+        np.sum(slope * (2 * seen * fitted - fitted**2))
+    )

@@ -7,6 +7,7 @@ import featlab
 
 ORDER = [
     "fields",
+    "linear_algebra",
     "space",
     "theory",
     "data",

@@ -451,9 +451,15 @@ class Rehearsal(Lab):
         def __missing__(self, name):
             return np.ones(self["seeds"], bool) if name == "trained" else np.full(self["seeds"], 0.1)
 
-    def endings(self, experiment):
+    def endings(self, experiment, remember=None):
         self.deciding.append(experiment)
-        return self.Endings(seeds=len(self.seeds))
+        made_up = self.Endings(seeds=len(self.seeds))
+        for probe in experiment.probes:
+            known = getattr(probe, "settings", {}) | {"direction": [0] * getattr(experiment.data, "directions", 0)}
+            for name, variable in probe.variables:
+                along = [known.get(dim) for dim in variable.dims.split()]
+                made_up[name] = np.full((len(self.seeds), *(len(values) for values in along if values)), 0.1)
+        return made_up
 
     def boundary(self, make, parameter, variable, levels, *, over, between, tolerance=0.01, remember=None):
         ((name, sizes),) = over.items()

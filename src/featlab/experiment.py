@@ -77,6 +77,24 @@ class Experiment(Part):
                     f"Experiment.probes may not record {name!r}, a name every Dataset has; rename the probe."
                 )
 
+        self._check_axes()
+
+    def _check_axes(self):
+        """Probes that share a dim must agree about the values along it."""
+        said: dict[str, tuple[str, Any]] = {}
+        for one in self.probes:
+            if not isinstance(one, Probe):
+                continue
+            dims = {dim for _, variable in one.variables if variable for dim in variable.dims.split()}
+            for dim in dims & set(one.settings):
+                value = one.settings[dim]
+                other, before = said.setdefault(dim, (one.name, value))
+                if None not in (value, before) and value != before:
+                    raise InputError(
+                        f"Experiment.probes disagree about {dim}: {other} has {before}, {one.name} {value}; "
+                        "give both the same, or run two experiments."
+                    )
+
     @property
     def last_step(self) -> int:
         """The number of steps, or the most there can be."""

@@ -117,6 +117,21 @@ def check_products(experiment: Experiment, steps: int = 5) -> None:
             assert gap < 1e-9, f"{name} differs by {gap:.2g} when trained in products"
 
 
+def check_padding(experiment: Experiment, steps: int = 3) -> None:
+    """Rows beyond n, which make runs of several n one program, change no reading."""
+    exact = dataclasses.replace(experiment, steps=steps, precision=64, space=None)
+    plain, padded = (run(exact, seeds=1, rows=exact.data.n + more, progress=False) for more in (0, 3))
+    for name, values in plain.data_vars.items():
+        if values.dtype.kind == "f":
+            # Only what is sorted by size, such as singular values, may be longer: by zeros.
+            one, other = values.values, padded[name].values
+            places = tuple(map(slice, one.shape))
+            both_nan = np.isnan(one) & np.isnan(other[places])
+            gap = float(np.max(np.where(both_nan, 0, np.abs(one - other[places])), initial=0.0))
+            beyond = np.sum(other**2) - np.sum(other[places] ** 2) if other.size > one.size else 0.0
+            assert max(gap, beyond) < 1e-9, f"{name} differs by {gap:.2g} when rows are added that do not count"
+
+
 def check_data_model(model: AbstractDataModel) -> None:
     """Shapes, labels, padding, independence of purposes, and the room a model says it needs."""
     network = TwoLayerCNN(width=2)
@@ -170,9 +185,12 @@ def check_objective(objective: AbstractObjective) -> None:
     np.testing.assert_allclose(values[0], values[1], rtol=1e-12)
 
 
-def check_algorithm(algorithm: AbstractAlgorithm) -> None:
-    """Steps move the parameters, depend on nothing but their arguments, and keep the state's shape."""
-    experiment = example_experiment(algorithm=algorithm)
+def check_algorithm(algorithm: AbstractAlgorithm, **parts) -> None:
+    """Steps move the parameters, depend on nothing but their arguments, and keep the state's shape.
+
+    `parts` are what it needs of an experiment.
+    """
+    experiment = example_experiment(algorithm=algorithm, **parts)
     one, two = (list(_walk(experiment, Ambient(40.0), 4)) for _ in range(2))
     assert all(bool(jnp.all(a == b)) for a, b in zip(jax.tree.leaves(one[-1][1]), jax.tree.leaves(two[-1][1])))
     moved = [bool(jnp.any(a != b)) for a, b in zip(jax.tree.leaves(one[0][1][0]), jax.tree.leaves(one[-1][1][0]))]

@@ -15,6 +15,7 @@ from featlab.algorithms.noisy import LabelNoiseDescent as LabelNoiseDescent
 from featlab.algorithms.noisy import Mixup as Mixup
 from featlab.algorithms.paced import PacedDescent as PacedDescent
 from featlab.algorithms.ridge import Ridge as Ridge
+from featlab.algorithms.ridge import ridge as ridge
 from featlab.algorithms.ridge import ridge_path as ridge_path
 from featlab.algorithms.sam import SAM as SAM
 from featlab.algorithms.sam import Perturbation as Perturbation

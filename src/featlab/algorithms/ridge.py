@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from featlab.algorithms._algorithm import AbstractAlgorithm, Info, State
 from featlab.data import Batch
 from featlab.fields import InputError, real, whole
+from featlab.linear_algebra import eigh, solve_positive
 from featlab.networks import AbstractTwoLayer
 from featlab.task import Task
 
-_WRONG = 1e-3  # relative error of the normal equations at which rounding has spoilt the solution
+_WRONG = 1e-3  # relative error of the minimum from which on rounding has spoilt the solution
 
 
 class Ridge(AbstractAlgorithm):
@@ -48,9 +48,10 @@ class Ridge(AbstractAlgorithm):
         residual = labels - features @ head
         value = jnp.sum(residual**2) / n + self.penalty * jnp.sum(head**2)
         against = features.T @ residual - self.penalty * n * head
-        wrong = jnp.linalg.norm(against) > _WRONG * jnp.linalg.norm(features.T @ labels)
+        # How far the value is above the minimum at most, since it is strongly convex.
+        excess = jnp.sum(against**2) / (self.penalty * n**2)
         params = _two_layer(task).with_head(state.params, head)
-        return State(params, state.step + 1), Info(jnp.where(wrong, jnp.nan, value))
+        return State(params, state.step + 1), Info(jnp.where(excess <= _WRONG * value, value, jnp.nan))
 
 
 def regression(task: Task, params: Any, holdout: int) -> tuple[Float[Array, "sample neuron"], Array, Array]:
@@ -79,7 +80,7 @@ def ridge_path(
     r"""The solutions of `ridge` for all penalties $\mu$ from one factorisation $U \,\mathrm{diag}(s)\, U^\top$."""
     rows, columns = features.shape
     small = features.T @ features if columns <= rows else features @ features.T
-    eigenvalues, vectors = jnp.linalg.eigh(small)
+    eigenvalues, vectors = eigh(small)
     target = features.T @ labels if columns <= rows else labels
     scaled = (vectors.T @ target)[:, None] / (jnp.maximum(eigenvalues, 0)[:, None] + penalties[None])
     solutions = vectors @ scaled
@@ -87,7 +88,7 @@ def ridge_path(
 
 
 def _solve(matrix, penalty, target):
-    return jax.scipy.linalg.solve(matrix + penalty * jnp.eye(len(matrix)), target, assume_a="pos")
+    return solve_positive(matrix + penalty * jnp.eye(len(matrix)), target)
 
 
 def _two_layer(task: Task) -> AbstractTwoLayer:

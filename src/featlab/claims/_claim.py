@@ -66,6 +66,7 @@ class Lab:
         self.trainings = 0
         self._tell, self._last = tell, 0
         self._found: dict[Any, xr.Dataset] = {}
+        self._read: dict[Any, dict[str, np.ndarray]] = {}
 
     def boundary(self, make, parameter, variable, levels, *, over, between, tolerance=0.01, remember=None):
         """`boundary` on this lab's seeds; with `remember`, a second call by that name returns the first result."""
@@ -87,12 +88,16 @@ class Lab:
             self._found[remember] = found
         return found
 
-    def endings(self, experiment: Experiment) -> dict[str, np.ndarray]:
-        """What the probes read at the end, one run for each seed."""
+    def endings(self, experiment: Experiment, remember: Any = None) -> dict[str, np.ndarray]:
+        """What the probes read at the end, one run for each seed; `remember` as for `boundary`."""
+        if remember is not None and remember in self._read:
+            return self._read[remember]
         read = endings([experiment] * len(self.seeds), self.seeds, tell=self._told)
         self.deciding.append(experiment)
         self.trained += int(read["trained"].sum())
         self.runs += len(self.seeds)
+        if remember is not None:
+            self._read[remember] = read
         return read
 
     @property

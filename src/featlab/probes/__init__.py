@@ -28,6 +28,8 @@ from featlab.probes.label_noise import spurious_test_error as spurious_test_erro
 from featlab.probes.movement import movement as movement
 from featlab.probes.movement import tangent_kernel as tangent_kernel
 from featlab.probes.recursion import coefficients_by_recursion as coefficients_by_recursion
+from featlab.probes.ridge import equivalent_errors as equivalent_errors
+from featlab.probes.ridge import linear_errors as linear_errors
 from featlab.probes.ridge import ridge_errors as ridge_errors
 from featlab.probes.risk import clean_noisy_split as clean_noisy_split
 from featlab.probes.risk import margins as margins
@@ -39,6 +41,7 @@ from featlab.probes.risk import weight_norms as weight_norms
 from featlab.probes.running import AbstractRunning as AbstractRunning
 from featlab.probes.spectrum import feature_spectrum as feature_spectrum
 from featlab.probes.spectrum import hermite_content as hermite_content
+from featlab.probes.spectrum import singular_overlaps as singular_overlaps
 from featlab.probes.spectrum import spike_overlaps as spike_overlaps
 from featlab.probes.spectrum import spiked_gaps as spiked_gaps
 from featlab.probes.spectrum import step_direction as step_direction

@@ -6,6 +6,7 @@ import jax
 import jax.numpy as jnp
 
 from featlab.data import Batch
+from featlab.networks.two_layer import Layers
 from featlab.probes._probe import Variable, View, probe
 
 
@@ -27,7 +28,9 @@ def movement(view: View):
     start = view.task.draw.start
     pairs = [(now, then) for now, then in zip(_matrices(view, view.params), _matrices(view, start))]
     ratios = jnp.concatenate([_norms(now - then) / _nonzero(_norms(then)) for now, then in pairs])
-    everything = [jnp.concatenate([leaf.ravel() for leaf in jax.tree.leaves(p)]) for p in (view.params, start)]
+    everything = [
+        jnp.concatenate([leaf.ravel() for leaf in jax.tree.leaves(_parameters(p))]) for p in (view.params, start)
+    ]
     total = jnp.linalg.norm(everything[0] - everything[1]) / _nonzero(jnp.linalg.norm(everything[1]))
     return {"weight_movement": jnp.mean(ratios), "total_movement": total}
 
@@ -63,6 +66,11 @@ def kernel(view: View, params, batch: Batch):
     gradients = jax.vmap(jax.grad(output), in_axes=(None, 0, 0))(params, batch.inputs, batch.mask)
     rows = jnp.concatenate([leaf.reshape(len(batch.mask), -1) for leaf in jax.tree.leaves(gradients)], axis=1)
     return rows @ rows.T
+
+
+def _parameters(params):
+    """Without what a centred network carries along of its start, which is no parameter."""
+    return Layers(params.weights, params.head) if isinstance(params, Layers) else params
 
 
 def _matrices(view, params):

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Array
 
-from featlab.algorithms import AbstractAlgorithm, GiantStep, Then, ridge_path
+from featlab.algorithms import AbstractAlgorithm, GiantStep, Then, ridge, ridge_path
 from featlab.data import Batch
 from featlab.fields import InputError
 from featlab.networks import AbstractTwoLayer
@@ -18,62 +20,101 @@ from featlab.theory import hermite
 _NUMBERS = 4_000_000  # of test features held at a time
 
 
-@probe(
-    equivariant=True,
-    ridge_train_error=Variable(
-        "penalty", r"\frac1n \|\tilde y - F\hat a\|^2 + \lambda \|\hat a\|^2", "what ridge regression minimises"
-    ),
-    ridge_test_error=Variable(
-        "penalty", r"E (y - F(x) \hat a)^2", "test error of ridge regression on the features"
-    ),
-    ridge_test_error_se=Variable("penalty", r"\mathrm{se}", "Monte Carlo standard error of that test error"),
+_TRAIN = Variable(
+    "penalty spikes", r"\frac1n \|\tilde y - F\hat a\|^2 + \lambda \|\hat a\|^2", "what ridge regression minimises"
 )
+_TEST = Variable("penalty spikes", r"E (y - F(x) \hat a)^2", "test error of ridge regression on the features")
+_ERROR = Variable("penalty spikes", r"\mathrm{se}", "Monte Carlo standard error of that test error")
+TEST_INPUTS = 10_000
+
+
+@probe(equivariant=True, ridge_train_error=_TRAIN, ridge_test_error=_TEST, ridge_test_error_se=_ERROR)
 def ridge_errors(
     view: View,
     *,
     penalty: tuple[float, ...] = (0.01,),
     holdout: int = 1,
-    spikes: int | None = None,
-    count: int = 10_000,
+    spikes: tuple[int, ...] | None = None,
+    count: int = TEST_INPUTS,
 ):
     r"""Errors of ridge regression on an independent set (`holdout=1`) or on the training set (`holdout=0`).
 
-    All penalties share one factorisation. With `spikes` the network's features are replaced by the theory's:
-    those of the start and so many explicit spikes, of the strength that the algorithm's `GiantStep` says.
+    All penalties share one factorisation. With `spikes`, the network's features are replaced by the theory's:
+    those of the start and 0, 1, 2, ... explicit spikes, of the strength that the algorithm's `GiantStep` says.
     """
-    chosen = view.training if holdout == 0 else view.task.holdout(holdout - 1)
-    features = jnp.where(chosen.mask[:, None], _features(view, chosen, spikes), 0)
-    labels = jnp.where(chosen.mask, chosen.labels, 0)
-    n = jnp.sum(chosen.mask).astype(features.dtype)
-    penalties = jnp.asarray(np.array(penalty, float), features.dtype)
-    heads = ridge_path(features, labels, penalties * n)
-    train = jnp.sum((labels[:, None] - features @ heads) ** 2, axis=0) / n + penalties * jnp.sum(heads**2, axis=0)
-    mean, square = _test_moments(view, heads, spikes, count)
-    return {
-        "ridge_train_error": train,
-        "ridge_test_error": mean,
-        "ridge_test_error_se": jnp.sqrt(jnp.maximum(square - mean**2, 0) / count),
-    }
+    if spikes is None:
+        features = [lambda batch, key: view.task.features(view.params, batch.inputs)]
+    else:
+        features = [lambda batch, key, order=order: spiked_features(view, batch, order) for order in spikes]
+    fits = [_fit(view, one, penalty, [_chosen(view, holdout)], count) for one in features]
+    together = fits[0] if spikes is None else jax.tree.map(lambda *leaves: jnp.stack(leaves, axis=-1), *fits)
+    return {f"ridge_{name}": value for name, value in together.items()}
 
 
-def _test_moments(view, heads, spikes, count):
+@probe(
+    equivariant=True, equivalent_train_error=_TRAIN, equivalent_test_error=_TEST, equivalent_test_error_se=_ERROR
+)
+def equivalent_errors(view: View, *, penalty: tuple[float, ...] = (0.01,), count: int = TEST_INPUTS):
+    r"""The same for the Gaussian features that random features are equivalent to: $c_1 W_0 x + c_{>1} z$.
+
+    $z \sim N(0, I)$ is drawn anew for every input, and $c_{>1}^2 = \mathbb{E}\,\sigma^2 - c_1^2$.
+    """
+    network, start = two_layer(view), view.task.draw.start
+    c = hermite.fixed_coefficients(network.activation, 1)
+    square = hermite.fixed_coefficients(lambda z: network.activation(z) ** 2, 0)[0]
+    rest = jnp.sqrt(jnp.maximum(square - c[1] ** 2, 0))
+    weights = network.first_layer(start)
+
+    def features(batch, key):
+        noise = jax.random.normal(key, (len(batch.mask), len(weights)), jnp.float32)
+        return c[1] * flat(batch) @ weights.T + rest * noise
+
+    fit = _fit(view, features, penalty, [_chosen(view, 1)], count)
+    return {f"equivalent_{name}": value for name, value in fit.items()}
+
+
+@probe(equivariant=True, linear_train_error=_TRAIN, linear_test_error=_TEST, linear_test_error_se=_ERROR)
+def linear_errors(view: View, *, penalty: tuple[float, ...] = (0.01,), count: int = TEST_INPUTS):
+    """The same for the inputs themselves in place of features, on the training set and all independent sets."""
+    fit = _fit(view, lambda batch, key: flat(batch), penalty, [view.training, *view.task.draw.holdouts], count)
+    return {f"linear_{name}": value for name, value in fit.items()}
+
+
+def _chosen(view: View, holdout: int) -> Batch:
+    return view.training if holdout == 0 else view.task.holdout(holdout - 1)
+
+
+def _fit(view: View, features: Callable[..., Array], penalty: tuple[float, ...], sets: list[Batch], count: int):
+    """Train and test error, for every penalty, of the head that ridge regression finds on these sets.
+
+    `features(batch, key)` are those of a set of inputs; a key for each set, where they are random themselves.
+    """
+    keys = jax.random.split(jax.random.fold_in(view.task.draw.test_key, 1), len(sets))
+    mask = jnp.concatenate([one.mask for one in sets])
+    design = jnp.where(mask[:, None], jnp.concatenate([features(one, key) for one, key in zip(sets, keys)]), 0)
+    labels = jnp.where(mask, jnp.concatenate([one.labels for one in sets]), 0)
+    n, penalties = jnp.sum(mask).astype(design.dtype), jnp.asarray(np.array(penalty, float), design.dtype)
+    # One penalty alone needs no eigenvalues.
+    heads = ridge(design, labels, penalties[0] * n)[:, None] if len(penalty) == 1 else None
+    heads = ridge_path(design, labels, penalties * n) if heads is None else heads
+    train = jnp.sum((labels[:, None] - design @ heads) ** 2, axis=0) / n + penalties * jnp.sum(heads**2, axis=0)
+    mean, square = _test_moments(view, features, heads, count)
+    error = jnp.sqrt(jnp.maximum(square - mean**2, 0) / count)
+    return {"train_error": train, "test_error": mean, "test_error_se": error}
+
+
+def _test_moments(view, features, heads, count):
     """Mean of the squared test errors and of their squares, a few inputs at a time."""
     draw, parts = view.task.draw, max(1, -(-count * len(heads) // _NUMBERS))
     each = -(-count // parts)
 
     def part(key):
         batch = view.task.data.fresh(key, draw.truth, draw.space, each)
-        errors = (batch.labels[:, None] - _features(view, batch, spikes) @ heads) ** 2
+        errors = (batch.labels[:, None] - features(batch, jax.random.fold_in(key, 1)) @ heads) ** 2
         return jnp.mean(errors, axis=0), jnp.mean(errors**2, axis=0)
 
     means = jax.lax.map(part, jax.random.split(draw.test_key, parts))
     return jax.tree.map(lambda leaf: jnp.mean(leaf, axis=0), means)
-
-
-def _features(view: View, batch: Batch, spikes: int | None):
-    if spikes is None:
-        return view.task.features(view.params, batch.inputs)
-    return spiked_features(view, batch, spikes)
 
 
 def spiked_features(view: View, batch: Batch, spikes: int):

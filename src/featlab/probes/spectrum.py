@@ -8,6 +8,7 @@ import jax.numpy as jnp
 
 from featlab.data import AbstractIndexModel
 from featlab.fields import InputError
+from featlab.linear_algebra import eigh, eigvalsh, qr
 from featlab.networks import AbstractTwoLayer
 from featlab.probes._probe import Variable, View, probe
 from featlab.probes.ridge import beta, flat, giant_step, spiked_features, two_layer
@@ -19,7 +20,7 @@ OUTSIDE = 1.05  # of the bulk's edge, from which on a singular value counts as a
 
 @probe(
     equivariant=True,
-    weight_singular_value=Variable("rank", r"s_i(W)", "singular values of the first layer"),
+    weight_singular_value=Variable("weight_rank", r"s_i(W)", "singular values of the first layer"),
     weight_edge=Variable("", r"1 + \sqrt{N/d}", "where the bulk of a Gaussian first layer ends"),
     weight_outliers=Variable(
         "", r"\#\{s_i(W) > 1.05\,(1 + \sqrt{N/d})\}", "singular values of weights beyond the bulk"
@@ -30,7 +31,7 @@ def weight_spectrum(view: View):
     network, weights = view.task.network, view.first_layer
     scale = getattr(network, "init_scale", 1.0) if isinstance(network, AbstractTwoLayer) else jnp.nan
     edge = scale * (1 + jnp.sqrt(len(weights) / view.task.draw.space.dimension))
-    values = jnp.linalg.svd(weights, compute_uv=False)
+    values = jnp.sqrt(jnp.maximum(eigvalsh(_smaller_gram(weights))[::-1], 0))
     return {
         "weight_singular_value": values,
         "weight_edge": edge,
@@ -40,7 +41,7 @@ def weight_spectrum(view: View):
 
 @probe(
     equivariant=True,
-    feature_singular_value=Variable("rank", r"s_i(F) / \sqrt n", "singular values of the features of a set"),
+    feature_singular_value=Variable("feature_rank", r"s_i(F) / \sqrt n", "singular values of features"),
     untrained_edge=Variable("", r"s_1(F_0) / \sqrt n", "the largest singular value of the start's features"),
     feature_outliers=Variable(
         "", r"\#\{s_i(F) > 1.05\, s_1(F_0)\}", "singular values of features beyond the start's"
@@ -56,7 +57,7 @@ def feature_spectrum(view: View, *, holdout: int = 1):
 
     def values(params):
         features = jnp.where(chosen.mask[:, None], view.task.features(params, chosen.inputs), 0)
-        return jnp.sqrt(jnp.maximum(jnp.linalg.eigvalsh(_smaller_gram(features))[::-1], 0) / n)
+        return jnp.sqrt(jnp.maximum(eigvalsh(_smaller_gram(features))[::-1], 0) / n)
 
     now, edge = values(view.params), values(view.task.draw.start)[0]
     return {
@@ -70,53 +71,71 @@ def feature_spectrum(view: View, *, holdout: int = 1):
     equivariant=True,
     spike_overlap=Variable(
         "spike",
-        r"\frac{1}{\sqrt n} u_k^\top (F - F_0) v_k",
-        "spike k: H_k of the learnt direction against a to the k",
+        r"\frac{u_k^\top (F - F_0)\, a^{\circ k}}{\sqrt n\, \|\beta\|^k \|a^{\circ k}\|^2 N^{(k-1)/2}}",
+        "spike k in the features, for a unit of the learnt direction and of the head",
     ),
+)
+def spike_overlaps(view: View, *, spike: tuple[int, ...] = (1, 2, 3)):
+    r"""How much of spike $k$ there is in the features of an independent set.
+
+    $u_k$ is what $(\tilde X \beta)^{\circ k}$ adds to lower powers, in the limit
+    $H_k(\tilde X \beta / \|\beta\|)$ at length one, so that lower spikes leave no trace in the overlap,
+    however strong they are. Its law is $c_1^k c_k \sqrt{k!}\, \eta^k N^{(1-k)/2}$, of order
+    $n^{k(\alpha - 1/2) + 1/2}$; the lengths of $\beta$ and of $a^{\circ k}$, which tend to constants, are
+    divided out.
+    """
+    network, start, chosen = two_layer(view), view.task.draw.start, view.task.holdout(0)
+    change = view.task.features(view.params, chosen.inputs) - view.task.features(start, chosen.inputs)
+    head, length = network.head(start), jnp.linalg.norm(beta(view))
+    right = jnp.stack([head**k / jnp.sum(head ** (2 * k)) for k in spike], axis=1)
+    orders = jnp.array(spike)
+    scale = len(head) ** (1 / 2 - orders / 2) / length**orders / jnp.sqrt(jnp.sum(chosen.mask))
+    return scale * jnp.einsum("ik,ir,rk->k", _directions_of_spikes(view, spike), change, right)
+
+
+@probe(
+    equivariant=True,
     singular_overlap=Variable(
         "spike",
         r"\max_i |\langle u_k, \hat u_i \rangle|",
         "largest cosine of H_k with one of the first singular vectors",
     ),
 )
-def spike_overlaps(view: View, *, spike: tuple[int, ...] = (1, 2, 3)):
-    r"""How much of spike $k$ there is in the features of an independent set, and whether it stands alone.
+def singular_overlaps(view: View, *, spike: tuple[int, ...] = (1, 2, 3)):
+    r"""Whether spikes stand alone: $\hat u_i$ are the first $2 \max k$ left singular vectors of $F$."""
+    chosen = view.task.holdout(0)
+    features = jnp.where(chosen.mask[:, None], view.task.features(view.params, chosen.inputs), 0)
+    first = _left_singular_vectors(features, 2 * max(spike))
+    return jnp.max(jnp.abs(_directions_of_spikes(view, spike).T @ first), axis=1)
 
-    $u_k$ is $H_k(\tilde X \beta / \|\beta\|)$ and $v_k$ is $a^{\circ k}$, each of length one; $\hat u_i$ are
-    the left singular vectors of $F$.
-    """
-    network, start, chosen = two_layer(view), view.task.draw.start, view.task.holdout(0)
-    features = view.task.features(view.params, chosen.inputs)
-    change = jnp.where(chosen.mask[:, None], features - view.task.features(start, chosen.inputs), 0)
-    direction = beta(view)
+
+def _directions_of_spikes(view: View, spike: tuple[int, ...]):
+    """What each power of the learnt direction adds to lower ones, on the independent set, at length one."""
+    chosen, direction = view.task.holdout(0), beta(view)
     seen = flat(chosen) @ (direction / jnp.linalg.norm(direction))
-    left = jnp.where(chosen.mask[:, None], hermite.polynomials(seen, max(spike))[:, list(spike)], 0)
-    head = network.head(start)
-    right = jnp.stack([head**k for k in spike], axis=1)
-    left, right = left / jnp.linalg.norm(left, axis=0), right / jnp.linalg.norm(right, axis=0)
-    overlap = jnp.einsum("ik,ir,rk->k", left, change, right) / jnp.sqrt(jnp.sum(chosen.mask))
-    first = _left_singular_vectors(jnp.where(chosen.mask[:, None], features, 0), 2 * max(spike))
-    return {"spike_overlap": overlap, "singular_overlap": jnp.max(jnp.abs(left.T @ first), axis=1)}
+    powers = jnp.where(chosen.mask[:, None], hermite.polynomials(seen, max(spike)), 0)
+    orthogonal, triangle = qr(powers)
+    return (orthogonal * jnp.sign(jnp.diagonal(triangle))[None])[:, list(spike)]
 
 
 @probe(
     equivariant=True,
     spiked_gap=Variable(
-        "spikes",
+        "order",
         r"\|F - F_\ell\|_{op} / \sqrt n",
         "what the features have beyond those of the start and so many spikes",
     ),
 )
-def spiked_gaps(view: View, *, spikes: tuple[int, ...] = (0, 1, 2)):
+def spiked_gaps(view: View, *, order: tuple[int, ...] = (0, 1, 2)):
     r"""The distance of the features from the theory's $F_\ell$, on an independent set."""
     chosen = view.task.holdout(0)
     features, n = view.task.features(view.params, chosen.inputs), jnp.sum(chosen.mask)
 
-    def gap(order):
-        difference = jnp.where(chosen.mask[:, None], features - spiked_features(view, chosen, order), 0)
+    def gap(spikes):
+        difference = jnp.where(chosen.mask[:, None], features - spiked_features(view, chosen, spikes), 0)
         return jnp.sqrt(_largest_eigenvalue(_smaller_gram(difference)) / n)
 
-    return jnp.stack([gap(order) for order in spikes])
+    return jnp.stack([gap(spikes) for spikes in order])
 
 
 @probe(
@@ -127,13 +146,20 @@ def spiked_gaps(view: View, *, spikes: tuple[int, ...] = (0, 1, 2)):
         "what the first step is beyond one direction for all neurons",
     ),
     step_alignment=Variable(
-        "direction", r"\cos(\hat v_1(W - W_0), v_j)", "cosine of what was learnt with each teacher direction"
+        "direction",
+        r"\|P_r(W - W_0)\, v_j\|",
+        "length of each teacher direction within the first right singular vectors of what was learnt",
+    ),
+    step_share=Variable(
+        "direction",
+        r"\|(W - W_0)\, v_j\| / \|W - W_0\|_F",
+        "share of the neurons' movement along each teacher direction",
     ),
 )
 def step_direction(view: View):
     r"""The step $W - W_0 = \eta G$: how near to $\eta c_1 a \beta^\top$ it is, and where it points.
 
-    $\hat v_1$ is its first right singular vector. NaN before the first step.
+    Of as many right singular vectors as the teacher has directions. NaN before the first step.
     """
     network = two_layer(view)
     moved = view.first_layer - network.first_layer(view.task.draw.start)
@@ -143,11 +169,13 @@ def step_direction(view: View):
     size = jnp.sqrt(_largest_eigenvalue(_smaller_gram(moved)))
     apart = jnp.sqrt(_largest_eigenvalue(_smaller_gram(moved - rank_one)))
     happened = size > 0
-    top = _left_singular_vectors(moved.T, 1)[:, 0]
-    cosines = jnp.abs(teacher_directions(view) @ top)
+    directions = teacher_directions(view)
+    along = jnp.linalg.norm(moved @ directions.T, axis=0)
+    cosines = jnp.linalg.norm(directions @ _left_singular_vectors(moved.T, len(directions)), axis=1)
     return {
         "rank_one_gap": jnp.where(happened, apart / jnp.where(happened, size, 1), jnp.nan),
         "step_alignment": jnp.where(happened, cosines, jnp.nan),
+        "step_share": jnp.where(happened, along / jnp.where(happened, jnp.linalg.norm(moved), 1), jnp.nan),
     }
 
 
@@ -168,7 +196,7 @@ def hermite_content(view: View, *, degrees: int = 4, count: int = 10_000):
     batch = view.task.data.fresh(draw.test_key, draw.truth, draw.space, count)
     seen = flat(batch) @ teacher_directions(view).T
     scales = jnp.array([sqrt(factorial(k)) for k in range(degrees + 1)])
-    basis = hermite.polynomials(seen, degrees) / scales
+    basis = hermite.polynomials(seen, degrees) / scales[None, None]
     return jnp.einsum("i,ijk->jk", view.task.outputs(view.params, batch), basis) / count
 
 
@@ -186,14 +214,14 @@ def _smaller_gram(matrix):
 
 
 def _largest_eigenvalue(gram):
-    return jnp.maximum(jnp.linalg.eigvalsh(gram)[-1], 0)
+    return jnp.maximum(eigvalsh(gram)[-1], 0)
 
 
 def _left_singular_vectors(matrix, count):
     """The first few, from an eigendecomposition of the smaller Gram matrix."""
     rows, columns = matrix.shape
-    vectors = jnp.linalg.eigh(_smaller_gram(matrix))[1][:, ::-1][:, :count]
+    vectors = eigh(_smaller_gram(matrix))[1][:, ::-1][:, :count]
     if rows <= columns:
         return vectors
     left = matrix @ vectors
-    return left / jnp.maximum(jnp.linalg.norm(left, axis=0), jnp.finfo(left.dtype).tiny)
+    return left / jnp.maximum(jnp.linalg.norm(left, axis=0, keepdims=True), jnp.finfo(left.dtype).tiny)

@@ -20,6 +20,7 @@ from featlab.fields import InputError
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(20)
 _TOLERANCE = 1e-14
 _HALVINGS = 60  # a kink or a jump is cornered to the last digit
+_INTERVALS = 10_000  # at a time; each kink or jump needs one or two
 
 
 def coefficients(function: Callable, order: int) -> np.ndarray:
@@ -119,6 +120,11 @@ def _gaussian_mean(integrand: Callable[[np.ndarray], np.ndarray], reach: float) 
         changed = np.max(np.abs(first + second - whole), axis=1) > _TOLERANCE
         if not np.any(changed):
             return total
+        if np.sum(changed) > _INTERVALS:
+            raise InputError(
+                "The function is not smooth between finitely many kinks and jumps, or has fewer digits than "
+                "float64: its mean over a Gaussian number does not settle."
+            )
         # What is not settled yet is taken back, and halved once more.
         total = total - np.sum((first + second)[changed], axis=0)
         left = np.concatenate([left[changed], middle[changed]])

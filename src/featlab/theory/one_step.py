@@ -21,7 +21,6 @@ $L_{te} = -\partial_\lambda Q_\ell\, (\phi / \psi m_1)^2$.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -97,56 +96,117 @@ def squared_length(phi: Any, teacher: Teacher) -> Any:
     return teacher.coefficients[0] ** 2 + phi * (teacher.power + teacher.noise)
 
 
-def gains(phi: float, psi: float, penalty: float, activation: Activation, teacher: Teacher, spikes: int):
-    r"""By how much $\ell$ spikes lower the training and the test error: $\Delta_\ell$ and $\Lambda_\ell$."""
-    value, slope = _explained(phi, psi, penalty, activation, teacher, spikes)
+class Step(NamedTuple):
+    r"""A step of finite size on a network of finite width: spikes that are strong, not infinitely so."""
+
+    eta: float
+    width: int  # N
+    coefficients: tuple[float, ...]  # c_0, c_1, ... of the student's activation
+
+    @staticmethod
+    def of(activation, eta: float, width: int, order: int = 6) -> Step:
+        """A step of this size with this activation, as far as so many spikes."""
+        return Step(eta, width, tuple(hermite.coefficients(activation, order)))
+
+    def strengths(self, length: float, spikes: int) -> np.ndarray:
+        r"""$\Theta_{jk} = \theta_j \theta_k\, \mathbb{E}\langle a^{\circ j}, a^{\circ k} \rangle$,
+        $\theta_k = c_1^k c_k (\eta \|\beta\|)^k$.
+
+        With $a \sim N(0, I/N)$ the mean is $(j + k - 1)!!\, N^{1 - (j+k)/2}$ for even $j + k$, else 0.
+        """
+        k = np.arange(1, spikes + 1)
+        c = np.asarray(self.coefficients, float)
+        theta = c[1] ** k * c[k] * (self.eta * length) ** k
+        both = k[:, None] + k[None]
+        moments = np.array([[0.0 if s % 2 else float(math.prod(range(1, s, 2))) for s in row] for row in both])
+        return np.outer(theta, theta) * moments * float(self.width) ** (1 - both / 2)
+
+
+def gains(
+    phi: float,
+    psi: float,
+    penalty: float,
+    activation: Activation,
+    teacher: Teacher,
+    spikes: int,
+    step: Step | None = None,
+) -> tuple[float, float]:
+    r"""By how much $\ell$ spikes lower the training and the test error: $\Delta_\ell$ and $\Lambda_\ell$.
+
+    Without a step the spikes are infinitely strong, as the theorem has it; with one, as strong as it makes them.
+    """
+    value, slope = _explained(phi, psi, penalty, activation, teacher, spikes, step)
     return penalty * value, -slope * float(loo_factor(phi, psi, penalty, activation))
 
 
-def errors_after(phi: float, psi: float, penalty: float, activation: Activation, teacher: Teacher, spikes: int):
+def errors_after(
+    phi: float,
+    psi: float,
+    penalty: float,
+    activation: Activation,
+    teacher: Teacher,
+    spikes: int,
+    step: Step | None = None,
+) -> tuple[float, float]:
     r"""Training and test error after a step that makes so many spikes; 0 spikes are random features."""
-    train, test = errors(
-        phi, psi, penalty, activation, teacher.coefficients[0] ** 2, teacher.nonlinear + teacher.noise
-    )
-    less_train, less_test = gains(phi, psi, penalty, activation, teacher, spikes)
+    other = teacher.nonlinear + teacher.noise
+    train, test = errors(phi, psi, penalty, activation, teacher.coefficients[0] ** 2, other)
+    less_train, less_test = gains(phi, psi, penalty, activation, teacher, spikes, step)
     return float(train - less_train), float(test - less_test)
 
 
-def spike_strengths(
-    coefficients: Sequence[float], step: float, width: int, phi: float, teacher: Teacher, order: int
-) -> np.ndarray:
+def spike_strengths(step: Step, phi: float, teacher: Teacher, spikes: int) -> np.ndarray:
     r"""$\|c_1^k c_k \eta^k (\tilde X\beta)^{\circ k} (a^{\circ k})^\top\| / \sqrt n$ for $k \leq \ell$, with
     $a \sim N(0, I/N)$.
 
-    The even moments of a Gaussian make it $|c_1^k c_k|\, \eta^k b^{k/2} (2k-1)!!\, N^{(1-k)/2}$.
+    $|c_1^k c_k|\, \eta^k b^{k/2} (2k-1)!!\, N^{(1-k)/2}$: of order $n^{k(\alpha - 1/2) + 1/2}$.
     """
-    k = np.arange(1, order + 1)
-    c = np.asarray(coefficients, float)
-    moments = np.array([math.prod(range(1, 2 * j, 2)) for j in k], float)
-    b = float(squared_length(phi, teacher))
-    return np.abs(c[1] ** k * c[k]) * step**k * b ** (k / 2) * moments * width ** ((1 - k) / 2)
+    own = np.diagonal(step.strengths(float(np.sqrt(squared_length(phi, teacher))), spikes))
+    moments = [float(math.prod(range(1, 2 * k, 2))) for k in range(1, spikes + 1)]
+    return np.sqrt(own * moments)
 
 
-def _explained(phi, psi, penalty, activation, teacher, spikes) -> tuple[float, float]:
-    r"""$\Delta_\ell / \lambda$ and its derivative in $\lambda$."""
+def _explained(phi, psi, penalty, activation, teacher, spikes, step) -> tuple[float, float]:
+    r"""$\Delta_\ell / \lambda$ and its derivative in $\lambda$.
+
+    Spikes of finite strength $\Theta$ are penalised: with $M = \frac\psi\phi\, \xi D \xi^\top$ and
+    $v = \frac\psi\phi\, \xi D u$,
+
+    $$\frac{\Delta_\ell}{\lambda} = v^\top (M + (t\, \Theta)^{-1})^{-1} v, \qquad
+      t = \lambda \tfrac nN\, \mathrm{tr} (F_0^\top F_0 + \lambda n I)^{-1} = 1 - \tfrac nN (1 - \lambda\,
+      \mathrm{tr} R),$$
+
+    by Woodbury's formula for $F = F_0 + U V^\top$: products of $U$ and of $F_0 V$ vanish, and
+    $V^\top V - V^\top F_0^\top R F_0 V \to t\, V^\top V$.
+    """
     if not isinstance(spikes, int) or spikes < 0:
         raise InputError(f"The number of spikes must be a whole number of at least 0, got {spikes!r}.")
     if spikes == 0:
         return 0.0, 0.0
-    if spikes > len(teacher.coefficients):
-        raise InputError(
-            f"{spikes} spikes need as many coefficients of the teacher, got {len(teacher.coefficients)}."
-        )
+    known = (
+        len(teacher.coefficients) if step is None else min(len(teacher.coefficients), len(step.coefficients) - 1)
+    )
+    if spikes > known:
+        raise InputError(f"{spikes} spikes need as many Hermite coefficients, got {known}.")
     m = traces(phi, psi, penalty, activation)
     factorials = np.array([float(math.factorial(k)) for k in range(spikes + 1)])
     linear = np.arange(spikes + 1) == 1
-    weight, slope = (np.where(linear, two, factorials * one) for one, two in ((m.m1, m.m2), (m.dm1, m.dm2)))
+    weight, slope = (
+        psi / phi * np.where(linear, two, factorials * one) for one, two in ((m.m1, m.m2), (m.dm1, m.dm2))
+    )
     cosine = float(alignment(phi, teacher))
     seen = np.array([0.0, *teacher.coefficients[:spikes]]) * cosine ** np.arange(spikes + 1)
     xi = hermite.powers(spikes)[1:]
-    fitted = xi.T @ np.linalg.solve((xi * weight) @ xi.T, (xi * weight) @ seen)
-    scale = psi / phi
-    # The projection minimises, so its own change does not count to first order.
-    return scale * float(np.sum(weight * seen * fitted)), scale * float(
-        np.sum(slope * (2 * seen * fitted - fitted**2))
-    )
+    matrix, target = (xi * weight) @ xi.T, (xi * weight) @ seen
+    if step is None:
+        fit, kept = np.linalg.solve(matrix, target), 0.0
+    else:
+        residue = psi * penalty / phi * m.m1  # lambda tr R
+        free = 1 - psi / phi * (1 - residue)  # t
+        dfree = (psi / phi) ** 2 * (m.m1 + penalty * m.dm1)
+        strengths = free * step.strengths(float(np.sqrt(squared_length(phi, teacher))), spikes)
+        fit = strengths @ np.linalg.solve(matrix @ strengths + np.eye(spikes), target)
+        kept = dfree / free * float(fit @ (target - matrix @ fit))
+    fitted = xi.T @ fit
+    # The fit minimises, so its own change does not count to first order.
+    return float(target @ fit), float(np.sum(slope * (2 * seen * fitted - fitted**2))) + kept

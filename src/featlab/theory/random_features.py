@@ -205,7 +205,8 @@ def density(singular_values: Any, phi: float, psi: float, activation: Activation
     for i, x in np.ndenumerate(s**2):
         penalty = -x - 1e-9j * max(x, 1e-12)
         roots = np.roots(product - penalty * phi * c * np.array([0, 0, -1, 1, 0]))
-        trace = np.polyval(tau, roots) / (c * roots) / penalty  # tr R
+        # tr R, less what the rank takes: 1 - N/n of the eigenvalues are zero.
+        trace = (np.polyval(tau, roots) / (c * roots) - max(0.0, 1 - ratio)) / penalty
         values[i] = max(trace.imag.max(), 0.0) / np.pi
     return values * 2 * s / min(1.0, ratio)
 

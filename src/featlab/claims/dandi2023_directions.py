@@ -1,0 +1,114 @@
+r"""A giant step with as many samples as dimensions learns one direction; a second one climbs from there.
+
+Dandi, Krzakala, Loureiro, Pesce and Stephan (2023), Theorems 1 and 2. With $n \asymp d$ fresh samples a step,
+the first giant step learns the direction of the teacher's linear part and nothing else. A second step learns
+directions that are linear once the first is known: those of $z_1 z_2$ beside $z_1$ (a staircase). Directions
+that only enter through $z_2 z_3$ stay hidden from both.
+
+The share of the neurons' movement along a direction stays of order one if the direction is learnt, and falls as
+$d^{-1/2}$, as along a random direction, if it is not.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from featlab.algorithms import GiantStep
+from featlab.claims._claim import Assumption, Claim, Size
+from featlab.claims._judge import scales_as
+from featlab.data import MultiIndex, Stream
+from featlab.experiment import Experiment
+from featlab.fields import real
+from featlab.networks import TwoLayer, centred, relu
+from featlab.objectives import squared
+from featlab.probes import at_end, step_direction
+
+
+def staircase(z):
+    r"""$z_1 + z_1 z_2$: the second direction is linear once the first is known."""
+    return z[0] + z[0] * z[1]
+
+
+def apart(z):
+    r"""$z_1 + z_2 z_3$: the others never are."""
+    return z[0] + z[1] * z[2]
+
+
+_CLIMBED = "the staircase's direction after two steps"
+
+
+class Directions(Claim):
+    """The claim of this file."""
+
+    title = "one giant step learns one direction, a second one those that are linear given the first"
+    statement = (
+        r"n \asymp d: \quad V_1 = \mathrm{span}(C_1), \qquad V_2 = V_1 \cup "
+        r"\{v : \mathbb{E}[y\, \langle v, x \rangle \mid P_{V_1} x] \neq 0\}"
+    )
+    refuted_if = "the first step learns more than the linear direction, or the second one not that of a staircase"
+    reference = """@article{dandi2023learning,
+  title   = {How Two-Layer Neural Networks Learn, One (Giant) Step at a Time},
+  author  = {Dandi, Yatin and Krzakala, Florent and Loureiro, Bruno and Pesce, Luca and Stephan, Ludovic},
+  journal = {arXiv preprint arXiv:2305.18270},
+  year    = {2023}
+}"""
+    sizes = {
+        "tiny": Size(seeds=3, d=(30, 60, 90)),
+        "smoke": Size(seeds=6, d=(100, 200, 400)),
+        "laptop": Size(seeds=16, d=(200, 400, 800)),
+        "full": Size(seeds=32, d=(500, 1000, 2000)),
+    }
+    number_of_checks = 4
+    minutes = 2.0
+    control_changes = "the teacher is z_1 + z_2 z_3 instead of z_1 + z_1 z_2"
+
+    samples: float = real(default=8.0, above=0)  # n / d, each step
+    neurons: float = real(default=1.0, above=0)  # N / d
+    constant: float = real(default=1.0, above=0)  # eta / N: a neuron moves by about its own length
+
+    def typical(self):
+        return self._experiment(200, staircase, 2, 2)
+
+    def assumptions(self, experiment):
+        n, d = experiment.data.size, experiment.data.d
+        return [
+            Assumption("n / d: as many samples a step as dimensions, or more", n / d, ">= 1"),
+            Assumption("n / d^2: too few samples for quadratic directions", n / d**2, "<< 1"),
+        ]
+
+    def checks(self, lab):
+        first, second = (self._shares(lab, staircase, 2, steps) for steps in (1, 2))
+        yield self._law(lab, "the linear direction after one step", first[..., 0], 0.0)
+        yield self._law(lab, "the staircase's direction after one step", first[..., 1], -0.5)
+        yield self._law(lab, _CLIMBED, second[..., 1], 0.0)
+        hidden = self._shares(lab, apart, 3, 2)[..., 1]
+        yield self._law(lab, "a direction apart after two steps", hidden, -0.5)
+
+    def control(self, lab):
+        return self._law(lab, _CLIMBED, self._shares(lab, apart, 3, 2)[..., 1], 0.0)
+
+    def _law(self, lab, which, shares, exponent):
+        (rival,) = {0.0, -0.5} - {exponent}
+        symbols = ("d", r"\|\Delta W v\| / \|\Delta W\|")
+        name = f"exponent of the share of {which}"
+        return scales_as(name, lab.size.d, shares, exponent, (rival,), symbols=symbols)
+
+    def _shares(self, lab, link, rank, steps):
+        """Shares of the movement along each direction, of (size, seed, direction)."""
+        return np.array(
+            [
+                lab.endings(self._experiment(d, link, rank, steps), remember=(d, rank, steps))["step_share"]
+                for d in lab.size.d
+            ]
+        )
+
+    def _experiment(self, d, link, rank, steps):
+        n, width = round(self.samples * d), round(self.neurons * d)
+        return Experiment(
+            data=Stream(MultiIndex(n=n, d=d, link=link, rank=rank), size=n),
+            network=TwoLayer(width=width, activation=centred(relu), power=1.0, centred=True),
+            algorithm=GiantStep(eta=self.constant * width),
+            objective=squared,
+            probes=[step_direction.on(at_end)],
+            steps=steps,
+        )

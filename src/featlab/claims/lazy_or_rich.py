@@ -1,0 +1,99 @@
+r"""Wide networks are lazy in one scaling and rich in the other: how far weights and kernel move, as the width
+grows.
+
+Jacot, Gabriel and Hongler (2018), Chizat, Oyallon and Bach (2019), Mei, Montanari and Nguyen (2018). The
+network $N^{-p} \sum_r a_r \sigma(\langle w_r, x \rangle)$ is trained to the same loss at every width, with a
+step proportional to $N^{2p - 1}$, so that its output moves at the same pace. At $p = \frac12$ a neuron moves
+by $O(N^{-1/2})$ of its length and the tangent kernel by $O(N^{-1})$ (the first order has as many heads of one
+sign as of the other), so training is that of the kernel at the start. At $p = 1$ both move by $\Theta(1)$, and
+features are learnt. The control judges $p = 1$ by the law of $p = \frac12$.
+"""
+
+from __future__ import annotations
+
+import jax.numpy as jnp
+import numpy as np
+
+from featlab.algorithms import GradientDescent
+from featlab.claims._claim import Assumption, Claim, Size
+from featlab.claims._judge import scales_as
+from featlab.data import SingleIndex
+from featlab.experiment import Experiment
+from featlab.fields import real, whole
+from featlab.networks import TwoLayer
+from featlab.objectives import squared
+from featlab.probes import at_end, movement, tangent_kernel, train_loss, until
+
+LAZY, RICH = 0.5, 1.0  # p
+
+
+class LazyOrRich(Claim):
+    """The claim of this file."""
+
+    title = "weights of wide networks stay where they are under 1/sqrt N, and move under 1/N"
+    statement = (
+        r"f = N^{-p} \sum_r a_r \sigma(\langle w_r, x \rangle): \quad \frac{\|w_r - w_r^{(0)}\|}{\|w_r^{(0)}\|} = "
+        r"\Theta(N^{1/2 - p}\, N^{p - 1}) \text{ for } p = \tfrac12, \quad \Theta(1) \text{ for } p = 1"
+    )
+    refuted_if = "an exponent of the movement in the width differs from the theory's by more than the margin"
+    reference = """@inproceedings{chizat2019lazy,
+  title     = {On Lazy Training in Differentiable Programming},
+  author    = {Chizat, Lenaic and Oyallon, Edouard and Bach, Francis},
+  booktitle = {Advances in Neural Information Processing Systems},
+  year      = {2019}
+}"""
+    sizes = {
+        "tiny": Size(seeds=3, width=(8, 16, 32)),
+        "smoke": Size(seeds=6, width=(512, 1024, 2048)),
+        "laptop": Size(seeds=16, width=(512, 1024, 2048, 4096)),
+        "full": Size(seeds=32, width=(1024, 4096, 16_384, 65_536)),
+    }
+    number_of_checks = 4
+    minutes = 2.0
+    control_changes = "the output is scaled by 1/N instead of 1/sqrt N"
+
+    n: int = whole(default=40, at_least=2)
+    d: float = real(default=20.0, at_least=2)
+    learning_rate: float = real(default=0.5, above=0)  # eta / N^(2p - 1)
+    loss: float = real(default=0.05, above=0)  # at which training stops
+
+    def typical(self):
+        return self._experiment(1024, LAZY)
+
+    def assumptions(self, experiment):
+        width = experiment.network.width
+        return [Assumption("n / N: the network is wide", experiment.data.n / width, "<< 1")]
+
+    def checks(self, lab):
+        reads = {power: self._reads(lab, power) for power in (LAZY, RICH)}
+        yield self._law(lab, reads[LAZY], "weight_movement", LAZY, -0.5, (0.0, -1.0))
+        yield self._law(lab, reads[LAZY], "kernel_movement", LAZY, -1.0, (0.0, -0.5))
+        yield self._law(lab, reads[RICH], "weight_movement", RICH, 0.0, (-0.5,))
+        yield self._law(lab, reads[RICH], "kernel_movement", RICH, 0.0, (-0.5, -1.0))
+
+    def control(self, lab):
+        return self._law(lab, self._reads(lab, RICH), "weight_movement", LAZY, -0.5, (0.0, -1.0))
+
+    def _law(self, lab, reads, variable, power, exponent, rivals):
+        values = np.array([read[variable] for read in reads])
+        trained = min(float(read["trained"].mean()) for read in reads)
+        name = f"exponent of the {variable.replace('_', ' ')} in the width, p = {power:g}"
+        symbols = (
+            "N",
+            {"weight_movement": r"\|\Delta w\|/\|w\|", "kernel_movement": r"\|\Delta K\|/\|K\|"}[variable],
+        )
+        return scales_as(name, lab.size.width, values, exponent, rivals, symbols=symbols, trained=trained)
+
+    def _reads(self, lab, power):
+        return [lab.endings(self._experiment(width, power), remember=(width, power)) for width in lab.size.width]
+
+    def _experiment(self, width, power):
+        width = int(width)
+        return Experiment(
+            data=SingleIndex(n=self.n, d=self.d, link=jnp.tanh),
+            network=TwoLayer(width=width, activation=jnp.tanh, power=power, centred=True),
+            algorithm=GradientDescent(self.learning_rate * width ** (2 * power - 1)),
+            objective=squared,
+            probes=[movement.on(at_end), tangent_kernel.on(at_end)],
+            steps=until(train_loss, self.loss, at_most=2000),
+        )

@@ -44,6 +44,7 @@ bench: install            ## every speed as a ratio against what one would write
 	$(BIN)/python benchmarks/scaling.py
 	$(BIN)/python benchmarks/workers.py
 	$(BIN)/python benchmarks/adaptive.py
+	$(BIN)/python benchmarks/ridge_path.py
 
 defects: install
 	$(BIN)/python tests/defects.py

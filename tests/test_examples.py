@@ -48,7 +48,16 @@ def test_the_heat_map_draws_and_is_kept(tmp_path, monkeypatch):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("script, options", [("heatmap", {"every": 33}), ("label_noise_heatmap", {"cells": 2})])
+@pytest.mark.parametrize(
+    "script, options",
+    [
+        ("heatmap", {"every": 33}),
+        ("label_noise_heatmap", {"cells": 2}),
+        ("staircase", {"n": 200}),
+        ("spectrum", {"n": 200}),
+        ("double_descent", {"n": 150}),
+    ],
+)
 def test_a_script_draws_its_figure(script, options, tmp_path, monkeypatch):
     monkeypatch.syspath_prepend(FILES[0].parent)
     if script == "label_noise_heatmap":

@@ -28,6 +28,7 @@ from featlab.claims import (
 )
 from featlab.claims._claim import SIZES
 from featlab.claims.cao2022_phase import Phase
+from featlab.task import unbatched
 from featlab.verdict import EXIT_CODES, Verdict
 from featlab.verification import BASE_SEED, read_records, verify, verify_again
 
@@ -455,7 +456,9 @@ class Rehearsal(Lab):
         self.deciding.append(experiment)
         made_up = self.Endings(seeds=len(self.seeds))
         for probe in experiment.probes:
-            known = getattr(probe, "settings", {}) | {"direction": [0] * getattr(experiment.data, "directions", 0)}
+            known = getattr(probe, "settings", {}) | {
+                "direction": [0] * getattr(unbatched(experiment.data), "directions", 0)
+            }
             for name, variable in probe.variables:
                 along = [known.get(dim) for dim in variable.dims.split()]
                 made_up[name] = np.full((len(self.seeds), *(len(values) for values in along if values)), 0.1)

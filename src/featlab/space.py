@@ -20,6 +20,7 @@ from typing import Any
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Bool, Float, PRNGKeyArray
 
 from featlab.fields import InputError
@@ -34,7 +35,9 @@ class AbstractSpace(eqx.Module):
     dimension: eqx.AbstractVar[float]
 
     @abc.abstractmethod
-    def given(self, gram: Float[Array, "row row"]) -> tuple[Float[Array, "row column"], "AbstractSpace"]:
+    def given(
+        self, gram: Float[Array | np.ndarray, "row row"]
+    ) -> tuple[Float[Array, "row column"], "AbstractSpace"]:
         """Rows with this Gram matrix, on fresh axes: signals and other fixed vectors. To be drawn first."""
 
     @abc.abstractmethod
@@ -114,7 +117,7 @@ class Ambient(AbstractSpace):
         self.dimension, self.size, self.used = dimension, size, used
 
     def given(self, gram):
-        rows = _place(jnp.linalg.cholesky(gram), self.used, self.size)
+        rows = _place(_lower(gram), self.used, self.size)
         return rows, Ambient(self.dimension, self.size, self.used + len(gram))
 
     def uniform(self, key, count):
@@ -167,7 +170,7 @@ class Span(AbstractSpace):
         if not self.aligned:
             raise InputError("Span.given must come before any Gaussian row: given vectors fix the frame.")
         self._make_room(len(gram))
-        return self._grown(_place(jnp.linalg.cholesky(gram), self.used, self.columns), len(gram), aligned=True)
+        return self._grown(_place(_lower(gram), self.used, self.columns), len(gram), aligned=True)
 
     def uniform(self, key, count):
         if not self.aligned or self.infinite:
@@ -258,6 +261,12 @@ class Span(AbstractSpace):
             self.unbounded.at[axes].set(unbounded) & real,
         )
         return rows, space
+
+
+def _lower(gram):
+    """The triangle whose rows have these products; of orthonormal rows, known as such, the identity itself."""
+    known = isinstance(gram, np.ndarray) and np.array_equal(gram, np.eye(len(gram)))
+    return jnp.asarray(gram, float) if known else jnp.linalg.cholesky(gram)
 
 
 def orthonormal(directions: Float[Array, "direction column"]) -> Float[Array, "direction column"]:

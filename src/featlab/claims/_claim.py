@@ -151,6 +151,7 @@ class Claim(Part):
     def perturbed(self) -> dict[str, Claim]:
         """The same claim with one knob of its setting changed at a time."""
         factors = {"width": 2, "learning_rate": 0.5, "pace": 0.5, "init_scale": 0.5}
+        factors |= {"penalty": 2, "dimensions": 1.5, "neurons": 1.5, "samples": 1.5, "constant": 0.75}
         changed = {}
         for name, factor in factors.items():
             if name in self.knobs:

@@ -70,25 +70,24 @@ def stated(
 
 def proportions(experiment: Experiment) -> tuple[float, float]:
     """d/n and d/N of an experiment."""
-    return random_features.proportions(experiment.data.n, experiment.data.d, _network(experiment).width)
+    return random_features.proportions(experiment.data.n, experiment.data.d, network(experiment).width)
 
 
 def in_proportion(experiment: Experiment) -> Assumption:
-    """That samples, dimension and width may pass for proportional."""
-    sizes = (experiment.data.n, experiment.data.d, _network(experiment).width)
+    """That samples and width may pass for proportional to the dimension."""
+    largest = max(experiment.data.n, network(experiment).width)
     return Assumption(
-        "max(n, d, N) / min(n, d, N)^2: samples, dimension and width grow in proportion",
-        max(sizes) / min(sizes) ** 2,
-        "<< 1",
+        "max(n, N) / d^2: quadratic functions of the inputs are like noise", largest / experiment.data.d**2, "<< 1"
     )
 
 
 def centred_activation(experiment: Experiment) -> Assumption:
     """That the activation has mean zero."""
-    mean, slope = hermite.coefficients(_network(experiment).activation, 1)
+    mean, slope = hermite.coefficients(network(experiment).activation, 1)
     return Assumption("|c_0 / c_1|: the activation has mean zero and a linear part", abs(mean / slope), "<< 1")
 
 
-def _network(experiment: Experiment) -> TwoLayer:
+def network(experiment: Experiment) -> TwoLayer:
+    """The network, as the two-layer one it is."""
     assert isinstance(experiment.network, TwoLayer)
     return experiment.network

@@ -44,11 +44,11 @@ class KernelGap(Claim):
     )
     refuted_if = "random features or a step of order one go below the bound, or a step of order sqrt n does not"
     reference = """@inproceedings{ba2022high,
-  title     = {High-dimensional Asymptotics of Feature Learning: How One Gradient Step Improves the
-  Representation}, author    = {Ba, Jimmy and Erdogdu, Murat A. and Suzuki, Taiji and Wang, Zhichao and Wu,
-  Denny and Yang, Greg}, booktitle = {Advances in Neural Information Processing Systems},
+  title     = {High-dimensional Asymptotics of Feature Learning: How One Gradient Step Improves the Representation},
+  author    = {Ba, Jimmy and Erdogdu, Murat A. and Suzuki, Taiji and Wang, Zhichao and Wu, Denny and Yang, Greg},
+  booktitle = {Advances in Neural Information Processing Systems},
   year      = {2022}
-}"""
+}"""  # noqa: E501
     sizes = {
         "tiny": Size(seeds=3, d=(20,)),
         "smoke": Size(seeds=6, d=(100,)),

@@ -8,6 +8,8 @@ step the features are no longer of this kind: the control.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from featlab.algorithms import GiantStep
@@ -46,6 +48,7 @@ class Equivalence(Claim):
     control_changes = "the features are those after a step of size n^0.4"
 
     penalty: float = real(default=0.02, above=0)  # lambda
+    dimensions: float = real(default=shared.DIMENSIONS, above=0)  # d / n
 
     def typical(self):
         return self._experiment(1000, "y = H1 + H2/sqrt 2", 0.4)
@@ -82,4 +85,5 @@ class Equivalence(Claim):
     def _experiment(self, n, name, width, steps=0):
         probes = [ridge_errors(penalty=(self.penalty,)), equivalent_errors(penalty=(self.penalty,))]
         step = GiantStep(alpha=0.4)
-        return shared.stated(n, shared.SETTINGS[name], step, probes, steps=steps, neurons=width)
+        sizes: dict[str, Any] = {"dimensions": self.dimensions, "neurons": width}
+        return shared.stated(n, shared.SETTINGS[name], step, probes, steps=steps, **sizes)

@@ -45,8 +45,8 @@ class LazyOrRich(Claim):
     sizes = {
         "tiny": Size(seeds=3, width=(8, 16, 32)),
         "smoke": Size(seeds=6, width=(512, 1024, 2048)),
-        "laptop": Size(seeds=16, width=(512, 1024, 2048, 4096)),
-        "full": Size(seeds=32, width=(1024, 4096, 16_384, 65_536)),
+        "laptop": Size(seeds=40, width=(512, 1024, 2048, 4096)),
+        "full": Size(seeds=40, width=(1024, 4096, 16_384, 65_536)),
     }
     number_of_checks = 4
     minutes = 2.0
@@ -55,14 +55,14 @@ class LazyOrRich(Claim):
     n: int = whole(default=40, at_least=2)
     d: float = real(default=20.0, at_least=2)
     learning_rate: float = real(default=0.5, above=0)  # eta / N^(2p - 1)
+    init_scale: float = real(default=1.0, above=0)  # s, of the first layer's start
     loss: float = real(default=0.05, above=0)  # at which training stops
 
     def typical(self):
         return self._experiment(1024, LAZY)
 
     def assumptions(self, experiment):
-        width = experiment.network.width
-        return [Assumption("n / N: the network is wide", experiment.data.n / width, "<< 1")]
+        return [Assumption("n / N: the network is wide", experiment.data.n / experiment.network.vectors(), "<< 1")]
 
     def checks(self, lab):
         reads = {power: self._reads(lab, power) for power in (LAZY, RICH)}
@@ -91,7 +91,9 @@ class LazyOrRich(Claim):
         width = int(width)
         return Experiment(
             data=SingleIndex(n=self.n, d=self.d, link=jnp.tanh),
-            network=TwoLayer(width=width, activation=jnp.tanh, power=power, centred=True),
+            network=TwoLayer(
+                width=width, activation=jnp.tanh, power=power, init_scale=self.init_scale, centred=True
+            ),
             algorithm=GradientDescent(self.learning_rate * width ** (2 * power - 1)),
             objective=squared,
             probes=[movement.on(at_end), tangent_kernel.on(at_end)],

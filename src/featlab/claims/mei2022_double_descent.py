@@ -9,6 +9,8 @@ curve: the control.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from featlab.algorithms import GiantStep
@@ -36,17 +38,17 @@ class DoubleDescent(Claim):
         "the test error away from the peak differs from the curve by more than 5 %, or the peak is elsewhere"
     )
     reference = """@article{mei2022generalization,
-  title   = {The Generalization Error of Random Features Regression: Precise Asymptotics and the Double Descent
-  Curve}, author  = {Mei, Song and Montanari, Andrea},
+  title   = {The Generalization Error of Random Features Regression: Precise Asymptotics and the Double Descent Curve},
+  author  = {Mei, Song and Montanari, Andrea},
   journal = {Communications on Pure and Applied Mathematics},
   volume  = {75},
   number  = {4},
   year    = {2022}
-}"""
+}"""  # noqa: E501
     sizes = {
-        "tiny": Size(seeds=3, n=(40,)),
-        "smoke": Size(seeds=8, n=(200,)),
-        "laptop": Size(seeds=40, n=(500,)),
+        "tiny": Size(seeds=3, n=(120,)),
+        "smoke": Size(seeds=8, n=(500,)),
+        "laptop": Size(seeds=40, n=(800,)),
         "full": Size(seeds=50, n=(1600,)),
     }
     number_of_checks = 3
@@ -55,6 +57,7 @@ class DoubleDescent(Claim):
 
     penalty: float = real(default=0.01, above=0)  # lambda
     small_penalty: float = real(default=0.001, above=0)
+    dimensions: float = real(default=shared.DIMENSIONS, above=0)  # d / n
 
     def typical(self):
         return self._experiment(500, 1.0)
@@ -99,4 +102,5 @@ class DoubleDescent(Claim):
     def _experiment(self, n, width, **changed):
         probe = ridge_errors(penalty=self._penalties, count=4000)
         step = GiantStep(eta=0.0)
-        return shared.stated(n, shared.SETTINGS[TEACHER], step, [probe], steps=0, neurons=width, **changed)
+        sizes: dict[str, Any] = {"dimensions": self.dimensions, "neurons": width}
+        return shared.stated(n, shared.SETTINGS[TEACHER], step, [probe], steps=0, **sizes, **changed)

@@ -11,6 +11,7 @@ the gap to $X^\top y/n$ stays; that is the control.
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 
@@ -18,6 +19,7 @@ from featlab.algorithms import GiantStep
 from featlab.claims import _one_step as shared
 from featlab.claims._claim import Claim, Size
 from featlab.claims._judge import agrees, bounded_by
+from featlab.fields import real
 from featlab.probes import step_direction
 from featlab.theory import one_step
 
@@ -41,6 +43,9 @@ class RankOne(Claim):
     number_of_checks = 2
     minutes = 2.0
     control_changes = "the step is taken on the network with its untrained output, not the centred one"
+
+    dimensions: float = real(default=shared.DIMENSIONS, above=0)  # d / n
+    neurons: float = real(default=shared.NEURONS, above=0)  # N / n
 
     def typical(self):
         return self._experiment(1000, "y = H1 + noise")
@@ -75,4 +80,5 @@ class RankOne(Claim):
         return [lab.endings(self._experiment(n, name, **changed)) for n in lab.size.n]
 
     def _experiment(self, n, name, **changed):
-        return shared.stated(n, shared.SETTINGS[name], GiantStep(eta=1.0), [step_direction], **changed)
+        sizes: dict[str, Any] = {"dimensions": self.dimensions, "neurons": self.neurons}
+        return shared.stated(n, shared.SETTINGS[name], GiantStep(eta=1.0), [step_direction], **sizes, **changed)

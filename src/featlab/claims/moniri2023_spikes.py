@@ -14,6 +14,8 @@ falls: the control.
 
 from __future__ import annotations
 
+from typing import Any
+
 import jax.numpy as jnp
 import numpy as np
 
@@ -54,22 +56,22 @@ class Spikes(Claim):
     sizes = {
         "tiny": Size(seeds=3, n=(60, 90, 120)),
         "smoke": Size(seeds=6, n=(400, 800, 1600)),
-        "laptop": Size(seeds=24, n=(1000, 2000, 4000)),
+        "laptop": Size(seeds=32, n=(1000, 2000, 4000)),
         "full": Size(seeds=64, n=(2000, 4000, 8000, 16_000)),
     }
     number_of_checks = 7
     minutes = 3.0  # eigenvalues of features of up to 4000 inputs
     control_changes = "the step is taken on the network with its untrained output, not the centred one"
 
-    constant: float = real(
-        default=0.4, above=0
-    )  # c, of eta = c n^alpha: powers of a smaller step are told apart earlier
+    constant: float = real(default=0.4, above=0)  # c, of the step c n^alpha by which distances are measured
+    dimensions: float = real(default=0.2, above=0)  # d / n, there
+    neurons: float = real(default=0.2, above=0)  # N / n, there
 
     def typical(self):
         return self._experiment(2000, 2)
 
     def assumptions(self, experiment):
-        c = hermite.coefficients(experiment.network.activation, 3)
+        c = hermite.coefficients(shared.network(experiment).activation, 3)
         return [
             shared.in_proportion(experiment),
             shared.centred_activation(experiment),
@@ -82,7 +84,8 @@ class Spikes(Claim):
             yield self._falls(lab, spikes, reads)
             slopes = self._slopes(lab, [read["spiked_gap"][:, 0] for read in reads])
             yield exceeds(f"exponent of |F - F_{spikes - 1}| / sqrt n, alpha = {REGIMES[spikes]:g}", slopes, 0.0)
-        overlaps = np.array([read["spike_overlap"] for read in runs[1]])  # (size, seed, spike)
+        reads = [lab.endings(self._experiment(n, 1, [spike_overlaps], (0.25, 0.5, 0.4))) for n in lab.size.n]
+        overlaps = np.array([read["spike_overlap"] for read in reads])  # (size, seed, spike)
         alpha, n = REGIMES[1], lab.size.n
         yield scales_as(
             "exponent of spike 1", n, overlaps[..., 0], alpha, (alpha - 0.5, 0.0), symbols=("n", "s_1")
@@ -112,8 +115,15 @@ class Spikes(Claim):
     def _runs(self, lab, spikes, **changed):
         return [lab.endings(self._experiment(n, spikes, **changed)) for n in lab.size.n]
 
-    def _experiment(self, n, spikes, **changed):
-        step = GiantStep(alpha=REGIMES[spikes], constant=self.constant)
-        probes = [spike_overlaps, spiked_gaps(order=(spikes - 1, spikes))]
-        # Few dimensions for each sample: the gradient is nearer to rank one.
-        return shared.stated(n, TEACHER, step, probes, activation=STUDENT, dimensions=0.2, neurons=0.2, **changed)
+    def _experiment(self, n, spikes, probes=None, sizes=None, **changed):
+        r"""A step that makes so many spikes.
+
+        Distances are clear where the step is large and dimensions are few, so that the gradient is near rank
+        one; the exponents of single spikes where the step is small (higher powers add to lower ones in
+        proportion to $\eta^2 / N$) and dimensions are many.
+        """
+        constant, dimensions, neurons = sizes or (self.constant, self.dimensions, self.neurons)
+        probes = [spiked_gaps(order=(spikes - 1, spikes))] if probes is None else probes
+        step = GiantStep(alpha=REGIMES[spikes], constant=constant)
+        ratios: dict[str, Any] = {"dimensions": dimensions, "neurons": neurons}
+        return shared.stated(n, TEACHER, step, probes, activation=STUDENT, **ratios, **changed)

@@ -42,7 +42,7 @@ class TestError(TrainError):
     sizes = {
         "tiny": Size(seeds=3, n=(60,)),
         "smoke": Size(seeds=12, n=(500,)),
-        "laptop": Size(seeds=60, n=(1500,)),
+        "laptop": Size(seeds=90, n=(1500,)),
         "full": Size(seeds=240, n=(4000,)),
     }
     number_of_checks = 5

@@ -7,6 +7,7 @@ from typing import ClassVar
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from featlab.data._data import AbstractDataModel, Batch
 from featlab.fields import InputError, function, real, whole
@@ -37,7 +38,7 @@ class AbstractIndexModel(AbstractDataModel):
         return self.directions + rows
 
     def truth(self, key, space):
-        rows, space = space.given(jnp.eye(self.directions))
+        rows, space = space.given(np.eye(self.directions))
         return Teacher(rows), space
 
     def draw(self, key, truth, space, rows):

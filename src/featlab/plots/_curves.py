@@ -120,6 +120,7 @@ def symbol(variable: xr.DataArray) -> str:
     """The paper's symbol, or the variable's name."""
     given = variable.attrs.get("symbol") or rf"\mathrm{{{str(variable.name).replace('_', ' ')}}}"
     given = re.sub(r"\\frac(\w)(\w)", r"\\frac{\1}{\2}", given)  # matplotlib needs the brackets,
+    given = re.sub(r"\\sqrt\s+(\w)", r"\\sqrt{\1}", given)
     return re.sub(r"\\(le|ge|ne)\b", r"\\\1q", given)  # and knows these by their long names only
 
 

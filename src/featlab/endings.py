@@ -226,7 +226,10 @@ def _runs_in_a_block(group: Group) -> int:
     device = jax.local_devices()[0]
     if device.platform != "cpu":
         memory = (device.memory_stats() or {}).get("bytes_limit", 4e9)
-        return max(1, int(_MEMORY * memory / (12 * group.size)))  # a draw, and twice as much to work with
+        # A draw, and twice as much to work with; where whole vectors meet weights, also their products.
+        products = 0 if group.products else 2 * group.rows * max(group.first.network.vectors(), 1)
+        width = 3 * group.first.precision // 8
+        return max(1, int(_MEMORY * memory / (width * (group.size + products))))
     if not group.products:
         return int(np.clip(_DRAWN_IN_CACHE // group.size, 1, _TOGETHER))
     held = 2 * group.rows * max(group.first.network.vectors(), 1)  # two patches

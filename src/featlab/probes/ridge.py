@@ -17,6 +17,7 @@ from featlab.networks import AbstractTwoLayer
 from featlab.probes._probe import Variable, View, probe
 from featlab.theory import hermite
 
+_FEW = 8  # penalties that are faster solved one by one than by eigenvalues
 _NUMBERS = 4_000_000  # of test features held at a time
 
 
@@ -94,9 +95,10 @@ def _fit(view: View, features: Callable[..., Array], penalty: tuple[float, ...],
     design = jnp.where(mask[:, None], jnp.concatenate([features(one, key) for one, key in zip(sets, keys)]), 0)
     labels = jnp.where(mask, jnp.concatenate([one.labels for one in sets]), 0)
     n, penalties = jnp.sum(mask).astype(design.dtype), jnp.asarray(np.array(penalty, float), design.dtype)
-    # One penalty alone needs no eigenvalues.
-    heads = ridge(design, labels, penalties[0] * n)[:, None] if len(penalty) == 1 else None
-    heads = ridge_path(design, labels, penalties * n) if heads is None else heads
+    if len(penalty) <= _FEW:
+        heads = jnp.stack([ridge(design, labels, one * n) for one in penalties], axis=1)
+    else:
+        heads = ridge_path(design, labels, penalties * n)
     train = jnp.sum((labels[:, None] - design @ heads) ** 2, axis=0) / n + penalties * jnp.sum(heads**2, axis=0)
     mean, square = _test_moments(view, features, heads, count)
     error = jnp.sqrt(jnp.maximum(square - mean**2, 0) / count)

@@ -79,16 +79,16 @@ class Directions(Claim):
 
     def checks(self, lab):
         first, second = (self._shares(lab, staircase, 2, steps) for steps in (1, 2))
-        yield self._learnt(lab, "the linear direction after one step", first[..., 0])
+        yield self._learnt(lab, "the linear direction after one step", first[..., 0], r"v_1")
         yield self._hidden(lab, "the staircase's direction after one step", first[..., 1])
-        yield self._learnt(lab, "the staircase's direction after two steps", second[..., 1])
+        yield self._learnt(lab, "the staircase's direction after two steps", second[..., 1], r"v_2")
         yield self._hidden(lab, _APART, self._shares(lab, apart, 3, 2)[..., 1])
 
     def control(self, lab):
         return self._hidden(lab, _APART, self._shares(lab, staircase, 2, 2)[..., 1])
 
-    def _learnt(self, lab, which, shares):
-        name, symbols = f"exponent of the share of {which}", ("d", r"\|\Delta W v\| / \|\Delta W\|")
+    def _learnt(self, lab, which, shares, direction):
+        name, symbols = f"exponent of the share of {which}", ("d", rf"\|\Delta W {direction}\| / \|\Delta W\|")
         return scales_as(name, lab.size.d, shares, 0.0, (-0.5,), symbols=symbols)
 
     def _hidden(self, lab, which, shares):

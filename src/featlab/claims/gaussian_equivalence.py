@@ -44,7 +44,7 @@ class Equivalence(Claim):
         "full": Size(seeds=64, n=(4000,)),
     }
     number_of_checks = 4
-    minutes = 2.0
+    minutes = 3.0
     control_changes = "the features are those after a step of size n^0.4"
 
     penalty: float = real(default=0.02, above=0)  # lambda

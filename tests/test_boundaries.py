@@ -239,6 +239,7 @@ def test_a_boundary_has_a_threshold_for_each_level_size_and_seed(found):
     assert len(np.unique(thresholds.snr)) == thresholds.snr.size  # each seed has its own
 
 
+@pytest.mark.slow
 def test_a_plain_scan_finds_the_same_thresholds(found):
     """A seed's test loss falls through both levels where the boundary says, and nowhere else."""
     thresholds, _ = found

@@ -49,6 +49,9 @@ def needed(part):
     return NEEDED.get(name_of(part), {})
 
 
+SLOW = {"GradientFlow"}  # test_run follows it too
+
+
 def cases(kind):
     """Every example; the further variants of a class among the slow tests."""
     examples = testing.found(kind)
@@ -135,9 +138,8 @@ def test_probe(part):
         assert testing.rotation_gap(experiment) > 1e-3
 
 
-@pytest.mark.parametrize(
-    "needs", [pytest.param(INDEX, id="index model"), pytest.param({}, id="vector model", marks=pytest.mark.slow)]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("needs", [pytest.param(INDEX, id="index model"), pytest.param({}, id="vector model")])
 def test_padding_changes_no_reading(needs):
     """All probes that are at home in one experiment, in one run."""
     parts = [part for part in testing.found((Probe, AbstractRunning)) if needed(part) == needs]

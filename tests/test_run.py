@@ -31,7 +31,11 @@ def experiment(**changes):
 
 @pytest.mark.parametrize("precision, tolerance", [pytest.param(32, 1e-5, marks=pytest.mark.slow), (64, 1e-9)])
 @pytest.mark.parametrize(
-    "algorithm", [fl.algorithms.GradientDescent(1.0), fl.algorithms.GradientDescent(0.3, 0.9, 0.01)]
+    "algorithm",
+    [
+        pytest.param(fl.algorithms.GradientDescent(1.0), marks=pytest.mark.slow),
+        fl.algorithms.GradientDescent(0.3, 0.9, 0.01),
+    ],
 )
 def test_alone_padded_and_in_company_give_the_same_numbers(precision, tolerance, algorithm):
     base = experiment(precision=precision, algorithm=algorithm)
@@ -48,7 +52,11 @@ def test_alone_padded_and_in_company_give_the_same_numbers(precision, tolerance,
     assert padded.rho.sizes["sample"] == 20
 
 
-@pytest.mark.parametrize("start", [{"uniform_start": True, "bias": True}, {"train_head": True}], ids=str)
+@pytest.mark.parametrize(
+    "start",
+    [{"uniform_start": True, "bias": True}, pytest.param({"train_head": True}, marks=pytest.mark.slow)],
+    ids=str,
+)
 def test_padding_changes_nothing_in_mini_batches_either(start):
     base = experiment(network=fl.networks.TwoLayerCNN(width=4, **start), precision=64)
     base = dataclasses.replace(base, data=fl.data.Minibatches(base.data, 6))
@@ -88,6 +96,7 @@ def test_any_dimension_keeps_the_decomposition(d):
         assert (history.train_loss[:, -1] < history.train_loss[:, 0] - 0.02).all()
 
 
+@pytest.mark.slow
 def test_blocks_that_do_not_divide_the_seeds_change_nothing():
     base = experiment(probes=[P.train_loss], steps=5)
     whole, blocks = fl.run(base, seeds=7, block=7), fl.run(base, seeds=7, block=3)
@@ -165,6 +174,7 @@ def test_each_probe_keeps_its_own_clock():
     np.testing.assert_allclose(history.margin.values, chosen.values, atol=1e-6)
 
 
+@pytest.mark.slow
 def test_extremes_and_first_times_agree_with_a_record_of_every_step():
     half_way = P.below(P.train_loss, 0.66)
     probes = [
@@ -233,6 +243,7 @@ def test_a_stream_never_sees_the_same_input_twice():
     assert (history.test_error[:, -1] < history.test_error[:, 0]).all()
 
 
+@pytest.mark.slow
 def test_any_optax_transformation_descends():
     adam = experiment(algorithm=fl.algorithms.Descent(optax.adam(1e-2)), data=small())
     history = fl.run(adam, seeds=2)

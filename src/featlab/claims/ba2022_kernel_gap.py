@@ -2,9 +2,9 @@ r"""Random features never learn what is not linear; one large gradient step does
 
 Ba, Erdogdu, Suzuki, Wang, Wu and Yang (2022), with $n \asymp d$. Ridge regression on random features has a
 risk of at least $\|P_{>1} f_\star\|^2 = c_\star^2 - c_{\star 1}^2$, the part of the teacher beyond its best
-line, whatever its penalty (Theorem 5 and the works cited there). A step of size $O(1)$ on the first layer
+line, whatever its penalty. A step of size $O(1)$ on the first layer
 changes the features but stays above that bound, and loses to linear regression on all the data. A step of
-order $\sqrt n$ goes below it, once n/d is large enough (Theorem 7): it beats every linear predictor and every
+order $\sqrt n$ goes below it, once n/d is large enough: it beats every linear predictor and every
 such kernel.
 
 The risk is the test error less the noise of the labels (none here). Every method gets its best penalty of a

@@ -1,6 +1,6 @@
 r"""A giant step with as many samples as dimensions learns one direction; a second one climbs from there.
 
-Dandi, Krzakala, Loureiro, Pesce and Stephan (2023), Theorems 1 and 2. With $n \asymp d$ fresh samples a step,
+Dandi, Krzakala, Loureiro, Pesce and Stephan (2023). With $n \asymp d$ fresh samples a step,
 the first giant step learns the direction of the teacher's linear part and nothing else. A second step learns
 directions that are linear once the first is known: those of $z_1 z_2$ beside $z_1$ (a staircase). Directions
 that only enter through $z_2 z_3$ stay hidden from both.

@@ -1,6 +1,6 @@
 r"""The first gradient of a two-layer network is a matrix of rank one, along one learnt direction.
 
-Ba, Erdogdu, Suzuki, Wang, Wu and Yang (2022), Proposition 2, and Moniri, Lee, Hassani and Dobriban (2023): the
+Ba, Erdogdu, Suzuki, Wang, Wu and Yang (2022), and Moniri, Lee, Hassani and Dobriban (2023): the
 negative gradient $G$ of the loss in the first layer is $c_1 a \beta^\top$ up to $O(\log^2 n/\sqrt n)$ in
 operator norm, with $\beta = X^\top y/n$, whose cosine with the teacher's direction tends to
 $c_{\star 1}/\sqrt b$. So from one size to another the relative gap falls at least as that bound does. It needs

@@ -1,6 +1,6 @@
 r"""A large gradient step adds spikes to the features, one power of the learnt direction after the other.
 
-Moniri, Lee, Hassani and Dobriban (2023), Theorem 3.3. With $\eta \asymp n^\alpha$ and
+Moniri, Lee, Hassani and Dobriban (2023), on the spectrum of the features. With $\eta \asymp n^\alpha$ and
 $\frac{\ell-1}{2\ell} < \alpha < \frac{\ell}{2\ell+2}$ the features of fresh inputs are, up to $o(\sqrt n)$ in
 operator norm, those before the step and $\ell$ spikes:
 $F_\ell = F_0 + \sum_{k \leq \ell} c_1^k c_k \eta^k (\tilde X\beta)^{\circ k} (a^{\circ k})^\top$. So

@@ -1,6 +1,6 @@
 r"""Each spike lowers the test error by a known amount, by the corrected formula, for any number of spikes.
 
-Moniri, Lee, Hassani and Dobriban (2023), Theorem 4.4 (one and two spikes). The test error follows from the
+Moniri, Lee, Hassani and Dobriban (2023), for one and two spikes. The test error follows from the
 training error by leaving one sample out: $\mathcal{L}_{te} = -\partial_\lambda Q\, (\phi/\psi m_1)^2$ with $Q =
 \mathcal{L}_{tr}/\lambda$, noise included, for every $\ell$. So one spike is worth
 

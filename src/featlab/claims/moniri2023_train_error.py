@@ -1,6 +1,6 @@
 r"""Each spike lowers the training error by a known amount: a staircase in the exponent of the step.
 
-Moniri, Lee, Hassani and Dobriban (2023), Theorem 4.1 and its special cases. After one step of size $\eta \asymp
+Moniri, Lee, Hassani and Dobriban (2023), on training errors. After one step of size $\eta \asymp
 n^\alpha$, $\frac{\ell-1}{2\ell} < \alpha < \frac{\ell}{2\ell+2}$, ridge regression on fresh data has a training
 error (penalty included) that is lower by $\Delta_\ell$ than with random features: the formula is in
 `featlab.theory.one_step`. Linear teachers gain from the first spike only, quadratic ones from the second as well.

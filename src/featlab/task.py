@@ -108,6 +108,10 @@ class Task(eqx.Module):
             )
         return self.draw.holdouts[i]
 
+    def samples(self, which: int) -> Batch:
+        """The training set for 0, the k-th independent set for k."""
+        return self.draw.training if which == 0 else self.holdout(which - 1)
+
     def features(self, params: Any, inputs: Array) -> Array:
         """What the last layer sees of each input."""
         return jax.vmap(self.network.features, in_axes=(None, 0))(params, inputs)

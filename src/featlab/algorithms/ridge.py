@@ -8,7 +8,6 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from featlab.algorithms._algorithm import AbstractAlgorithm, Info, State
-from featlab.data import Batch
 from featlab.fields import InputError, real, whole
 from featlab.linear_algebra import eigh, solve_positive
 from featlab.networks import AbstractTwoLayer
@@ -59,7 +58,7 @@ def regression(task: Task, params: Any, holdout: int) -> tuple[Float[Array, "sam
 
     Padding has features and labels 0, so that it plays no part.
     """
-    batch: Batch = task.draw.training if holdout == 0 else task.holdout(holdout - 1)
+    batch = task.samples(holdout)
     features = task.features(params, batch.inputs)
     n = jnp.sum(batch.mask).astype(features.dtype)
     return jnp.where(batch.mask[:, None], features, 0), jnp.where(batch.mask, batch.labels, 0), n

@@ -8,7 +8,7 @@ order $\sqrt n$ goes below it, once n/d is large enough: it beats every linear p
 such kernel.
 
 The risk is the test error less the noise of the labels (none here). Every method gets its best penalty of a
-whole path, chosen on the test error itself: in favour of the random features that must lose.
+whole path, chosen on the test error itself.
 """
 
 from __future__ import annotations

@@ -47,7 +47,7 @@ def ridge_errors(
         features = [lambda batch, key: view.task.features(view.params, batch.inputs)]
     else:
         features = [lambda batch, key, order=order: spiked_features(view, batch, order) for order in spikes]
-    fits = [_fit(view, one, penalty, [_chosen(view, holdout)], count) for one in features]
+    fits = [_fit(view, one, penalty, [view.task.samples(holdout)], count) for one in features]
     together = fits[0] if spikes is None else jax.tree.map(lambda *leaves: jnp.stack(leaves, axis=-1), *fits)
     return {f"ridge_{name}": value for name, value in together.items()}
 
@@ -70,7 +70,7 @@ def equivalent_errors(view: View, *, penalty: tuple[float, ...] = (0.01,), count
         noise = jax.random.normal(key, (len(batch.mask), len(weights)), jnp.float32)
         return c[1] * flat(batch) @ weights.T + rest * noise
 
-    fit = _fit(view, features, penalty, [_chosen(view, 1)], count)
+    fit = _fit(view, features, penalty, [view.task.samples(1)], count)
     return {f"equivalent_{name}": value for name, value in fit.items()}
 
 
@@ -79,10 +79,6 @@ def linear_errors(view: View, *, penalty: tuple[float, ...] = (0.01,), count: in
     """The same for the inputs themselves in place of features, on the training set and all independent sets."""
     fit = _fit(view, lambda batch, key: flat(batch), penalty, [view.training, *view.task.draw.holdouts], count)
     return {f"linear_{name}": value for name, value in fit.items()}
-
-
-def _chosen(view: View, holdout: int) -> Batch:
-    return view.training if holdout == 0 else view.task.holdout(holdout - 1)
 
 
 def _fit(view: View, features: Callable[..., Array], penalty: tuple[float, ...], sets: list[Batch], count: int):

@@ -52,7 +52,7 @@ def feature_spectrum(view: View, *, holdout: int = 1):
 
     The limit of that largest one is `theory.random_features.edge`.
     """
-    chosen = view.training if holdout == 0 else view.task.holdout(holdout - 1)
+    chosen = view.task.samples(holdout)
     n = jnp.sum(chosen.mask)
 
     def values(params):

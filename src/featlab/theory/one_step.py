@@ -156,9 +156,9 @@ def errors_after(
 
 
 def spike_strengths(step: Step, phi: float, teacher: Teacher, spikes: int) -> np.ndarray:
-    r"""$\|c_1^k c_k \eta^k (\tilde X\beta)^{\circ k} (a^{\circ k})^\top\| / \sqrt n$ for $k \leq \ell$, with
-    $a \sim N(0, I/N)$.
+    r"""The length of each spike over $\sqrt n$, with $a \sim N(0, I/N)$.
 
+    It is $\|c_1^k c_k \eta^k (\tilde X\beta)^{\circ k} (a^{\circ k})^\top\| / \sqrt n$, for $k \leq \ell$, that is
     $|c_1^k c_k|\, \eta^k b^{k/2} (2k-1)!!\, N^{(1-k)/2}$: of order $n^{k(\alpha - 1/2) + 1/2}$.
     """
     own = np.diagonal(step.strengths(float(np.sqrt(squared_length(phi, teacher))), spikes))

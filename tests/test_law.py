@@ -72,8 +72,8 @@ def both_spaces(base):
     "network",
     [
         {},
-        {"activation": fl.networks.relu_power(3)},
-        {"uniform_start": True, "bias": True, "average_patches": True},
+        pytest.param({"activation": fl.networks.relu_power(3)}, marks=pytest.mark.slow),
+        pytest.param({"uniform_start": True, "bias": True, "average_patches": True}, marks=pytest.mark.slow),
     ],
     ids=["gaussian start", "cubic", "uniform start, isotropic noise"],
 )

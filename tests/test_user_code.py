@@ -158,6 +158,7 @@ def test_a_probe_under_another_name_is_not_passed_off_as_the_function():
     assert fl.rebuild(fl.run(plain, seeds=1).attrs["experiment"]) == plain
 
 
+@pytest.mark.slow
 def test_padding_changes_nothing_with_holdouts():
     probes = [fl.probes.products, fl.probes.train_loss]
     base = experiment(algorithm=MeanOfHoldout(), steps=1, probes=probes, precision=64, space=fl.Span)
@@ -175,6 +176,7 @@ def test_outputs_of_the_wrong_shape_are_refused():
         fl.run(experiment(network=network, objective=lambda f, y: (f - y) ** 2), seeds=1)
 
 
+@pytest.mark.slow
 def test_own_vector_model_gets_everything():
     probes = [
         fl.probes.coefficients,

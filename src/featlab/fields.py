@@ -16,10 +16,19 @@ import functools
 import inspect
 import math
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
+
+
+class Kind(NamedTuple):
+    """What a field holds, for those who ask: a form with sliders, a table."""
+
+    name: str  # whole, real, probability, flag, part or function
+    low: float = -math.inf
+    high: float = math.inf
+    optional: bool = False
 
 
 class InputError(ValueError):
@@ -87,7 +96,7 @@ def whole(*, default: Any = dataclasses.MISSING, at_least: int = 1) -> Any:
         if not isinstance(value, int) or isinstance(value, bool) or value < at_least:
             return f"a whole number of at least {at_least}"
 
-    return _field(check, whole_if_exact, default)
+    return _field(check, whole_if_exact, default, Kind("whole", at_least, math.inf))
 
 
 def real(
@@ -123,7 +132,9 @@ def real(
         )
         return None if good else expected
 
-    return _field(check, whole_if_exact if keep_whole else _as_float, default)
+    ends = [-math.inf if bound is None else bound for bound in (above, at_least)]
+    kind = Kind("real", max(ends), math.inf if below is None else below, optional)
+    return _field(check, whole_if_exact if keep_whole else _as_float, default, kind)
 
 
 def probability(*, default: Any = dataclasses.MISSING, optional: bool = False) -> Any:
@@ -135,7 +146,7 @@ def probability(*, default: Any = dataclasses.MISSING, optional: bool = False) -
         if not isinstance(value, float) or not 0.0 <= value <= 1.0:
             return "a probability, a number from 0 to 1"
 
-    return _field(check, _as_float, default)
+    return _field(check, _as_float, default, Kind("probability", 0.0, 1.0, optional))
 
 
 def flag(*, default: Any = dataclasses.MISSING) -> Any:
@@ -145,7 +156,7 @@ def flag(*, default: Any = dataclasses.MISSING) -> Any:
         if not isinstance(value, bool):
             return "true or false"
 
-    return _field(check, lambda value: value, default)
+    return _field(check, lambda value: value, default, Kind("flag"))
 
 
 def part(kind: type | tuple[type, ...], named: str, *, default: Any = dataclasses.MISSING) -> Any:
@@ -155,7 +166,7 @@ def part(kind: type | tuple[type, ...], named: str, *, default: Any = dataclasse
         if not isinstance(value, kind):
             return named
 
-    return _field(check, lambda value: value, default)
+    return _field(check, lambda value: value, default, Kind("part"))
 
 
 def function(named: str, *, default: Any = dataclasses.MISSING) -> Any:
@@ -167,7 +178,7 @@ def function(named: str, *, default: Any = dataclasses.MISSING) -> Any:
         if not callable(value):
             return named
 
-    return _field(check, lambda value: value, default)
+    return _field(check, lambda value: value, default, Kind("function"))
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:
@@ -178,8 +189,8 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
     return f"did you mean {near[0]!r}?" if near else f"known are {', '.join(known)}."
 
 
-def _field(check: Callable[[Any], str | None], converter: Callable, default: Any) -> Any:
-    return eqx.field(default=default, converter=converter, metadata={"check": check})
+def _field(check: Callable[[Any], str | None], converter: Callable, default: Any, kind: Kind) -> Any:
+    return eqx.field(default=default, converter=converter, metadata={"check": check, "kind": kind})
 
 
 def _is_traced(value) -> bool:

@@ -13,3 +13,5 @@ from featlab.claims._judge import exceeds as exceeds
 from featlab.claims._judge import identity as identity
 from featlab.claims._judge import scales_as as scales_as
 from featlab.claims._judge import switches_at as switches_at
+from featlab.claims._picture import Picture as Picture
+from featlab.claims._picture import along_the_way as along_the_way

@@ -13,6 +13,7 @@ import xarray as xr
 
 from featlab.boundaries import boundary
 from featlab.claims._judge import Check
+from featlab.claims._picture import Picture, along_the_way
 from featlab.endings import endings
 from featlab.experiment import Experiment
 from featlab.fields import InputError, Part
@@ -147,6 +148,14 @@ class Claim(Part):
     @abc.abstractmethod
     def control(self, lab: Lab) -> Check:
         """The same judgement with one ingredient changed; it must be refuted."""
+
+    def scene(self) -> Experiment:
+        """What a picture of the theorem trains: a small experiment that records curves."""
+        return along_the_way(self.typical())
+
+    def picture(self) -> Picture | None:
+        """How the theorem divides a plane of settings, if it does."""
+        return None
 
     def perturbed(self) -> dict[str, Claim]:
         """The same claim with one knob of its setting changed at a time."""

@@ -18,6 +18,7 @@ import numpy as np
 from featlab.algorithms import PacedDescent
 from featlab.claims._claim import Assumption, Claim, Size
 from featlab.claims._judge import bounded_by, exceeds, identity, scales_as
+from featlab.claims._picture import Picture, along_the_way
 from featlab.data import SignalNoise
 from featlab.experiment import Experiment
 from featlab.fields import real, whole
@@ -26,7 +27,8 @@ from featlab.probes import at_end, coefficient_bounds, test_loss, train_loss, un
 
 POWERS = (3, 4)
 LEVELS = (0.1, 0.35)
-FAR = 16  # "n SNR^q = Omega(1)": this factor above and below the 2 of the blow-up heuristic
+BLOW_UP = 2.0  # n SNR^q where signal and noise blow up at the same time: rates 1/4 and 1/(2n)
+FAR = 16  # "n SNR^q = Omega(1)": this factor above and below the blow-up heuristic
 AT_MOST = 20_000  # steps; a run that needs more counts as not trained
 
 
@@ -74,6 +76,30 @@ class Phase(Claim):
 
     def typical(self):
         return self.experiment(256, 0.2, 3)
+
+    def scene(self):
+        return along_the_way(self.experiment(64, 0.4, 3))
+
+    def picture(self):
+        def number(experiment: Any):
+            return experiment.data.n * experiment.data.snr**experiment.network.activation.power / BLOW_UP
+
+        return Picture(
+            number,
+            symbol=r"n\,\mathrm{SNR}^q / 2",
+            below="Noise grows faster than the signal: the training set is fitted by memorising it, and the test "
+            "loss stays large (harmful overfitting).",
+            above="The signal grows faster than noise: it is learnt before anything is memorised, and the test "
+            "loss is small (benign overfitting).",
+            slider="data.snr",
+            slider_symbol=r"\mathrm{SNR}",
+            values=tuple(float(f"{v:.3g}") for v in np.geomspace(0.1, 1.0, 13)),
+            across="data.n",
+            across_symbol="n",
+            across_values=(16, 23, 32, 45, 64, 91, 128, 181, 256),
+            shows="test_loss",
+            level=LEVELS[1],
+        )
 
     def assumptions(self, experiment: Any):
         data, network = experiment.data, experiment.network
@@ -138,8 +164,8 @@ class Phase(Claim):
 
     def _sides(self, lab, power):
         """The theorem's own statements, far above and far below the threshold, at every n."""
-        above = [lab.endings(self.experiment(n, (2 * FAR / n) ** (1 / power), power)) for n in lab.size.n]
-        below = [lab.endings(self.experiment(n, (2 / FAR / n) ** (1 / power), power)) for n in lab.size.n]
+        above = [lab.endings(self.experiment(n, (BLOW_UP * FAR / n) ** (1 / power), power)) for n in lab.size.n]
+        below = [lab.endings(self.experiment(n, (BLOW_UP / FAR / n) ** (1 / power), power)) for n in lab.size.n]
 
         def cells(runs, name):
             return np.array([run[name] for run in runs])

@@ -18,6 +18,7 @@ import numpy as np
 from featlab.algorithms import GradientDescent
 from featlab.claims._claim import Assumption, Claim, Size
 from featlab.claims._judge import bounded_by, exceeds, scales_as
+from featlab.claims._picture import Picture, along_the_way
 from featlab.data import SignalNoise
 from featlab.experiment import Experiment
 from featlab.fields import probability, real, whole
@@ -55,6 +56,7 @@ class Phase(Claim):
     number_of_checks = 7
     minutes = 3.0  # a step at n = 1024 multiplies with a Gram matrix of a million numbers
     control_changes = "activation ReLU -> ReLU^2"
+    turn: ClassVar[float] = 0.2  # X at error 1/4, measured: the theorem says that there is a constant, not which
     bracket: ClassVar[tuple[float, float]] = (1 / 64, 64.0)  # X between which the thresholds are searched
 
     width: int = whole(default=16, at_least=1)  # m; below 16, samples without an active filter are common
@@ -80,6 +82,31 @@ class Phase(Claim):
 
     def typical(self):
         return self.experiment(128, 1e9, signal_at(1.0, 128, 1e9))
+
+    def scene(self):
+        return along_the_way(self.experiment(64, 1e6, round(signal_at(self.turn, 64, 1e6), 1)))
+
+    def picture(self):
+        def number(experiment: Any):
+            data = experiment.data
+            return data.n * data.signal_norm**4 / (data.noise_scale**4 * data.d * self.turn)
+
+        return Picture(
+            number,
+            symbol=rf"n\|\mu\|^4 / ({self.turn:g}\,\sigma^4 d)",
+            below="The signal is too weak for so few samples in so many dimensions: the network fits its training "
+            "set and errs on fresh inputs (harmful overfitting).",
+            above="The signal is strong enough: the network fits its training set, wrong labels included, and "
+            "classifies fresh inputs almost as well as can be (benign overfitting).",
+            slider="data.signal_norm",
+            slider_symbol=r"\|\mu\|",
+            values=tuple(float(f"{signal_at(self.turn * x, 64, 1e6):.3g}") for x in np.geomspace(1 / 64, 64, 13)),
+            across="data.n",
+            across_symbol="n",
+            across_values=(16, 23, 32, 45, 64, 91, 128, 181, 256),
+            shows="clean_test_error",
+            level=LEVELS[0],
+        )
 
     def assumptions(self, experiment: Any):
         data, network, rate = experiment.data, experiment.network, experiment.algorithm.learning_rate

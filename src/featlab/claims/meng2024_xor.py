@@ -55,6 +55,7 @@ class Xor(KouPhase):
     number_of_checks = 7
     minutes = 3.0
     control_changes = "activation ReLU -> linear"
+    turn: ClassVar[float] = 2.2
     bracket: ClassVar[tuple[float, float]] = (1 / 4, 256.0)
 
     def experiment(self, n, d, signal_norm, activation=None, flip=None):

@@ -1,4 +1,4 @@
-"""Training and test loss, and the errors on either side of them."""
+"""Training and test loss, the errors on either side of them, and the largest coefficients."""
 
 from __future__ import annotations
 
@@ -20,17 +20,22 @@ _ERRORS = {
     "test_error": {"color": RED, "linestyle": "--", "marker": "s"},
     "clean_test_error": {"color": YELLOW, "linestyle": "-.", "marker": "^"},
 }
+_COEFFICIENTS = {
+    "signal_learnt": {"color": BLUE, "linestyle": "-", "marker": "o"},
+    "noise_memorised": {"color": RED, "linestyle": "--", "marker": "s"},
+}
+_ALL = _LOSSES | _ERRORS | _COEFFICIENTS
 
 
 def losses(dataset: xr.Dataset, *, time: bool = False) -> Figure:
-    """Losses in one panel and errors in another, as far as they were recorded.
+    """Losses, errors, and the largest coefficients of signal and noise, a panel each, as far as recorded.
 
     Lines are means over the seeds that did not diverge, bands 95 % intervals of the mean (all runs, where
     there are fewer than three). The largest Monte Carlo error of the test error stands in the legend; where
     test labels are flipped, a line marks the error that no classifier can go below.
     """
     runs = shown(dataset)
-    groups = [[name for name in group if _over_steps(runs, name)] for group in (_LOSSES, _ERRORS)]
+    groups = [[name for name in group if _over_steps(runs, name)] for group in (_LOSSES, _ERRORS, _COEFFICIENTS)]
     # Without flips the two test errors are one.
     if {"test_error", "clean_test_error"} <= set(groups[1]) and runs["test_error"].equals(
         runs["clean_test_error"]
@@ -53,13 +58,16 @@ def losses(dataset: xr.Dataset, *, time: bool = False) -> Figure:
 def _panel(axes: Axes, runs: xr.Dataset, names: list[str], time: bool) -> None:
     drawn = {name: curve(runs[name], time=time, plot=_PLOT) for name in names}
     for name, one in drawn.items():
-        draw(axes, one, label=described(runs[name]) + _monte_carlo(runs, name), **(_LOSSES | _ERRORS)[name])
+        draw(axes, one, label=described(runs[name]) + _monte_carlo(runs, name), **_ALL[name])
     label_axis(axes, runs[names[0]], time=time, plot=_PLOT)
     if names[0] in _LOSSES:
         axes.set_ylabel("loss")
         if spans_decades(*(one.mean for one in drawn.values())):
             axes.set_yscale("log")
             axes.set_ylim(min(one.mean[one.mean > 0].min() for one in drawn.values()) / 2)
+        return
+    if names[0] in _COEFFICIENTS:
+        axes.set_ylabel("largest coefficient")
         return
     axes.set_ylabel("error")
     floor = runs.attrs.get("test_flip")

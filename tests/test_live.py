@@ -5,8 +5,8 @@ import dataclasses
 import numpy as np
 
 import featlab as fl
+from featlab import probes as P
 from featlab.live import live
-from featlab.probes import coefficients, geometric, test_loss, train_loss, until
 
 
 def experiment(n=12, snr=0.6, steps=40):
@@ -14,9 +14,9 @@ def experiment(n=12, snr=0.6, steps=40):
         data=fl.data.SignalNoise(n=n, d=1e6, snr=snr, noise_scale=1e-3, label_flip=0.1),
         network=fl.networks.TwoLayerCNN(width=4, init_scale=1e-3),
         algorithm=fl.algorithms.GradientDescent(2.0),
-        probes=[train_loss, test_loss, coefficients],
+        probes=[P.train_loss, P.test_loss, P.coefficients],
         steps=steps,
-        record=geometric(10),
+        record=P.geometric(10),
     )
 
 
@@ -34,7 +34,7 @@ def test_moments_are_those_of_a_run_whatever_n_and_steps():
 
 
 def test_it_ends_where_all_runs_have_reached_their_level():
-    one = dataclasses.replace(experiment(), steps=until(train_loss, 0.6, at_most=400))
+    one = dataclasses.replace(experiment(), steps=P.until(P.train_loss, 0.6, at_most=400))
     parts = list(live(one, 2, moments=30))
     stopped = fl.run(one, 2, progress=False).stopped_at.values
     assert not parts[-1].live and all(part.live for part in parts[:-1])

@@ -68,4 +68,7 @@ if __name__ == "__main__":
     parser.add_argument("--seeds", type=int, default=8)
     parser.add_argument("--n", type=int, default=300, help="samples; d = n/3, N from n/10 to 5n")
     given = parser.parse_args()
-    print(main(given.out, given.seeds, given.n))
+    try:
+        print(main(given.out, given.seeds, given.n))
+    except fl.InputError as error:
+        parser.error(str(error))

@@ -42,4 +42,7 @@ if __name__ == "__main__":
     parser.add_argument("--seeds", type=int, default=10)
     parser.add_argument("--every", type=int, default=1, help="take every so many-th value of d and |mu|")
     given = parser.parse_args()
-    print(main(given.out, given.seeds, given.every))
+    try:
+        print(main(given.out, given.seeds, given.every))
+    except fl.InputError as error:
+        parser.error(str(error))

@@ -67,4 +67,7 @@ if __name__ == "__main__":
     parser.add_argument("--seeds", type=int, default=4)
     parser.add_argument("--cells", type=int, default=7, help="values of n; of SNR twice as many")
     given = parser.parse_args()
-    print(main(given.out, given.seeds, given.cells))
+    try:
+        print(main(given.out, given.seeds, given.cells))
+    except fl.InputError as error:
+        parser.error(str(error))

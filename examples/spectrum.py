@@ -68,4 +68,7 @@ if __name__ == "__main__":
     parser.add_argument("--seeds", type=int, default=4)
     parser.add_argument("--n", type=int, default=1500, help="samples; d = n/2, N = 2n/5")
     given = parser.parse_args()
-    print(main(given.out, given.seeds, given.n))
+    try:
+        print(main(given.out, given.seeds, given.n))
+    except fl.InputError as error:
+        parser.error(str(error))

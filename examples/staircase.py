@@ -80,4 +80,7 @@ if __name__ == "__main__":
     parser.add_argument("--seeds", type=int, default=8)
     parser.add_argument("--n", type=int, default=1000, help="samples; d = n/2, N = 2n/5")
     given = parser.parse_args()
-    print(main(given.out, given.seeds, given.n))
+    try:
+        print(main(given.out, given.seeds, given.n))
+    except fl.InputError as error:
+        parser.error(str(error))

@@ -56,6 +56,12 @@ def place(check: Mapping[str, Any]) -> Row:
     return Row(at / unit, low / unit, high / unit, allowed, edge, bound == 0)
 
 
+def row_height(checks: Sequence[Mapping[str, Any]]) -> float:
+    """Inches for each row, so that the longest name has room."""
+    lines = max(_label(check).count("\n") + 1 for check in checks)
+    return max(0.62, 0.16 + 0.27 * lines)
+
+
 def forest(axes: Axes, checks: Sequence[Mapping[str, Any]], control: Mapping[str, Any]) -> None:
     """One row for each check and one, set apart, for the control, which should lie outside."""
     records = [*checks, control]

@@ -14,7 +14,7 @@ from matplotlib.layout_engine import ConstrainedLayoutEngine
 
 from featlab.fields import InputError
 from featlab.plots import _scalings as draw
-from featlab.plots._forest import MARKS, forest, place
+from featlab.plots._forest import MARKS, forest, place, row_height
 from featlab.plots._scalings import Scaling
 from featlab.plots._style import BLACK, house_style, legend_above
 from featlab.verdict import Verdict
@@ -48,7 +48,7 @@ def verdict(one: Verdict | Mapping[str, Any]) -> Figure:
     shared = len(panels) > _WITH_DRIFT
     rows = -(-len(panels) // _COLUMNS) if shared else len(panels)
     left = [_ROW * rows] * bool(rows) + [_ROW] * len(decays)
-    right = [0.62 * (len(record["checks"]) + 2) + 1.4] + [_ROW] * shared
+    right = [row_height(record["checks"]) * (len(record["checks"]) + 2) + 1.4] + [_ROW] * shared
     kinds = ["scalings" if shared else "scaling and drift" if panels else "decay"] * bool(left) + ["forest"]
     widths = [_WIDTHS[kind] for kind in kinds]
     said = [record["title"]] + [record["reason"]] * (record["status"] != "supported")

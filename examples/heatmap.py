@@ -20,6 +20,8 @@ from featlab.description import load_experiment
 
 def main(out: Path, seeds: int, every: int) -> Path:
     """Sweep, draw, and return where the figure is."""
+    if every < 1:
+        raise fl.InputError(f"--every must be at least 1, got {every}.")
     experiment, _ = load_experiment(Path(__file__).parent / "published_script.toml")
     data, probes = experiment.data, [fl.probes.test_error(count=1000), fl.probes.train_loss]
     experiment = fl.Experiment(data, experiment.network, experiment.algorithm, probes=probes, steps=100)

@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: install atlas verify test test-slow test-gpu lint types bench defects clean
+.PHONY: install atlas examples verify test test-slow test-gpu lint types bench defects docs clean
 
 install: .venv/installed
 
@@ -12,8 +12,11 @@ install: .venv/installed
 	$(BIN)/pyright --version  # fetches what it needs now, so that everything else works offline
 	touch $@
 
-atlas: install            ## the main job: run the example experiments, write their figures to out/atlas
-	$(BIN)/python examples/run_all.py --out out/atlas
+atlas: install            ## the main job: put every theorem to the test, show it all in out/atlas/atlas.html
+	$(BIN)/featlab atlas --size smoke --out out/atlas
+
+examples: install         ## run the example experiments, write their figures to out/examples
+	$(BIN)/python examples/run_all.py --out out/examples
 
 verify: install           ## put every theorem to the test; exit 3 says that one is inconclusive
 	$(BIN)/featlab verify --all --out out/verdicts
@@ -49,5 +52,12 @@ bench: install            ## every speed as a ratio against what one would write
 defects: install
 	$(BIN)/python tests/defects.py
 
+docs: .venv/docs-installed  ## the site, docs/_build/html/index.html; a warning is an error
+	$(BIN)/sphinx-build -W --keep-going -q docs docs/_build/html
+
+.venv/docs-installed: .venv/installed
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[docs]'
+	touch $@
+
 clean:
-	rm -rf .venv out .pytest_cache .ruff_cache
+	rm -rf .venv out .pytest_cache .ruff_cache docs/_build docs/generated

@@ -136,9 +136,8 @@ def _is_piece(name: str, thing: Any) -> bool:
 def _is_findable(probe: Probe) -> bool:
     """Whether a probe's name leads back to it: to a plain function, or to a probe that returns the same."""
     function = probe.function
-    found = known_names().get(function.__name__) or getattr(
-        sys.modules[function.__module__], function.__name__, None
-    )
+    home = sys.modules.get(function.__module__)  # none, for a function that was made by exec
+    found = known_names().get(function.__name__) or getattr(home, function.__name__, None)
     found = found if isinstance(found, Probe) or not callable(found) else as_probe(found)
     return isinstance(found, Probe) and (found.function, found.variables) == (function, probe.variables)
 

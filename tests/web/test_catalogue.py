@@ -28,6 +28,8 @@ def test_a_theorems_setting_is_its_scene(name):
     assert read == scene
     as_text = {key: str(value) for key, value in setting.items()}  # as an address carries it
     assert CATALOGUE.read(as_text).experiment == scene
+    said = json.loads(json.dumps(side(CATALOGUE.read(setting)), allow_nan=False))
+    assert said["sentence"] and len(said["assumptions"]) == len(CLAIMS[name].assumptions(scene))
 
 
 @pytest.mark.parametrize("name", PICTURED)

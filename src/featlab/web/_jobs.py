@@ -53,7 +53,7 @@ def side(request: Request) -> Message:
     except (ArithmeticError, AttributeError, TypeError, ValueError):
         sentence = f"The theorem of {claim.id} does not speak of this kind of task."
         return {"kind": "side", "sentence": sentence, "number": None, "symbol": "", "assumptions": []}
-    listed = [{**one._asdict(), "value": _finite(one.value), "holds": one.holds} for one in assumptions]
+    listed = [{**one._asdict(), "value": _finite(one.value), "holds": bool(one.holds)} for one in assumptions]
     picture, number, sentence = claim.picture(), None, ""
     if picture is not None:
         try:

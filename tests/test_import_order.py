@@ -26,6 +26,7 @@ ORDER = [
     "runner",
     "groups",
     "endings",
+    "live",
     "boundaries",
     "grids",
     "sheet",
@@ -40,8 +41,10 @@ ORDER = [
     "claims",
     "verdict",
     "verification",
+    "errata",
     "plots",
     "report",
+    "web",
     "cli",
     "testing",
 ]

@@ -92,6 +92,7 @@ def test_wrong_chi_degrees_are_rejected(monkeypatch):
     assert smallest < LEVEL
 
 
+@pytest.mark.slow
 def test_a_gaussian_stand_in_for_the_uniform_start_is_rejected():
     """The uniform start's own spread of lengths is what its Gram matrix carries and a Gaussian one gets wrong."""
     base = experiment(uniform_start=True)

@@ -21,16 +21,17 @@ def experiment(n=12, snr=0.6, steps=40):
 
 
 def test_moments_are_those_of_a_run_whatever_n_and_steps():
-    for one in (experiment(), experiment(n=9, snr=0.3, steps=33)):
-        history = fl.run(one, 3, progress=False)
-        parts = list(live(one, 3, moments=10, at_once=4))
-        steps = np.concatenate([part.steps for part in parts])
-        assert (steps == history.step.values).all() and max(len(part.steps) for part in parts) == 4
-        for name in ("train_loss", "test_loss"):
-            seen = np.concatenate([part.readings[name] for part in parts])
-            np.testing.assert_allclose(seen.T, history[name], atol=2e-5)
-        rho = np.concatenate([part.readings["rho"] for part in parts])
-        np.testing.assert_allclose(rho.T, abs(history.rho).max(["class", "filter", "sample"]), atol=1e-4)
+    first = list(live(experiment(), 3, moments=10, at_once=4))  # whose program is used again
+    one = experiment(n=9, snr=0.3, steps=33)
+    parts, history = list(live(one, 3, moments=10, at_once=4)), fl.run(one, 3, progress=False)
+    steps = np.concatenate([part.steps for part in parts])
+    assert (steps == history.step.values).all() and max(len(part.steps) for part in parts) == 4
+    assert first[-1].steps[-1] == 40
+    for name in ("train_loss", "test_loss"):
+        seen = np.concatenate([part.readings[name] for part in parts])
+        np.testing.assert_allclose(seen.T, history[name], atol=2e-5)
+    rho = np.concatenate([part.readings["rho"] for part in parts])
+    np.testing.assert_allclose(rho.T, abs(history.rho).max(["class", "filter", "sample"]), atol=1e-4)
 
 
 def test_it_ends_where_all_runs_have_reached_their_level():

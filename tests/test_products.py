@@ -124,6 +124,7 @@ def test_training_in_products_gives_the_same_numbers(case):
     compare(CASES[case], 1e-9)
 
 
+@pytest.mark.slow
 def test_training_in_products_gives_the_same_numbers_in_single_precision():
     case = CASES["flips, isotropic noise, any slot; bias and head"]
     compare({**case, "precision": 32}, 1e-4)

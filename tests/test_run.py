@@ -29,13 +29,10 @@ def experiment(**changes):
     return fl.Experiment(**{**base, **changes})
 
 
-@pytest.mark.parametrize("precision, tolerance", [pytest.param(32, 1e-5, marks=pytest.mark.slow), (64, 1e-9)])
+@pytest.mark.slow
+@pytest.mark.parametrize("precision, tolerance", [(32, 1e-5), (64, 1e-9)])
 @pytest.mark.parametrize(
-    "algorithm",
-    [
-        pytest.param(fl.algorithms.GradientDescent(1.0), marks=pytest.mark.slow),
-        fl.algorithms.GradientDescent(0.3, 0.9, 0.01),
-    ],
+    "algorithm", [fl.algorithms.GradientDescent(1.0), fl.algorithms.GradientDescent(0.3, 0.9, 0.01)]
 )
 def test_alone_padded_and_in_company_give_the_same_numbers(precision, tolerance, algorithm):
     base = experiment(precision=precision, algorithm=algorithm)

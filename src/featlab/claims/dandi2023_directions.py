@@ -55,7 +55,7 @@ class Directions(Claim):
 }"""
     sizes = {
         "tiny": Size(seeds=3, d=(30, 60, 90)),
-        "smoke": Size(seeds=6, d=(60, 120, 240)),
+        "smoke": Size(seeds=6, d=(100, 160, 250)),
         "laptop": Size(seeds=16, d=(200, 400, 800)),
         "full": Size(seeds=32, d=(500, 1000, 2000)),
     }

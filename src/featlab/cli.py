@@ -75,6 +75,32 @@ def verify(ids, every, size, seeds, base_seed, folder, out, as_json, perturb, ag
     sys.exit(code)
 
 
+@main.command()
+@click.option("--size", default="smoke", type=click.Choice(["tiny", "smoke", "laptop", "full"]), show_default=True)
+@click.option("--strict", is_flag=True, help="Exit as `featlab verify` does: 1 refuted, 3 inconclusive.")
+@click.option("--out", default="out/atlas", show_default=True, help="Folder for the page, and to go on from.")
+@_claims_option
+@click.option("--base-seed", default=None, type=click.IntRange(min=0), help="The first seed.")
+@click.option("--perturb", is_flag=True, help="Also with one knob of each setting changed at a time.")
+@click.option(
+    "--records", default=None, metavar="DIR", help="Only read records of verdicts that are there already."
+)
+@click.option("--no-slices", is_flag=True, help="Leave out the curves with sliders.")
+def atlas(size, strict, out, folder, base_seed, perturb, records, no_slices):
+    """Verify everything and write one page that shows it, OUT/atlas.html; it opens from disk, without a server."""
+    from featlab.report import write_atlas
+    from featlab.workers import cores
+
+    chosen = {} if base_seed is None else {"base_seed": base_seed}
+    # Small sizes compile more than they compute; large ones need the memory and the cores for one claim.
+    chosen["processes"] = min(cores(), 8) if size in ("tiny", "smoke") else 1
+    code = write_atlas(
+        size=size, strict=strict, out=out, folder=folder, perturb=perturb, records=records, slices=not no_slices,
+        **chosen,
+    )  # fmt: skip
+    sys.exit(code)
+
+
 @main.group()
 def new():
     """Begin something new."""
@@ -152,6 +178,21 @@ def compare(file, words, grid, seeds, out, near, show, level, cluster):
 
     options = {"grid": grid, "seeds": seeds, "out": out, "near": near, "show": show, "level": level}
     sys.exit(compare_file(file, words, cluster=cluster, **options))
+
+
+@main.command()
+@click.option(
+    "--port", default=8123, type=click.IntRange(0, 65535), show_default=True, help="0: any that is free."
+)
+@click.option(
+    "--host", default="127.0.0.1", show_default=True, help="The address to listen at; loopback unless told."
+)
+@_claims_option
+def serve(port, host, folder):
+    """The playground: choose a theorem in the browser, move its numbers, watch it train."""
+    from featlab.web import serve
+
+    serve(port, host, folder)
 
 
 if __name__ == "__main__":

@@ -9,6 +9,7 @@ from featlab.plots.coefficients import coefficient_growth as coefficient_growth
 from featlab.plots.comparison import comparison as comparison
 from featlab.plots.comparison_diagrams import comparison_diagrams as comparison_diagrams
 from featlab.plots.double_descent import double_descent as double_descent
+from featlab.plots.exponents import exponents as exponents
 from featlab.plots.losses import losses as losses
 from featlab.plots.margins import margins as margins
 from featlab.plots.phase_diagram import phase_diagram as phase_diagram

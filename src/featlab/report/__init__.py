@@ -1,5 +1,6 @@
 """What a person sees of runs and claims: tables, figures and files."""
 
+from featlab.report._atlas import write_atlas as write_atlas
 from featlab.report._claims import cite as cite
 from featlab.report._claims import list_claims as list_claims
 from featlab.report._claims import show_claim as show_claim

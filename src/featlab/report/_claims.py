@@ -93,15 +93,15 @@ def verify_claims(
     """
     keep_compiled_programs()
     jobs = _jobs(names, every, size, seeds, base_seed, folder, again)
-    _make_folder(out)
+    make_folder(out)
     records, interrupted = [], False
     for claim, options in jobs:
         try:
-            stored = _stored(claim, options, out, perturb, folder)
+            stored = stored_record(claim, options, out, perturb, folder)
             if stored is None:
                 verdict = verify(claim, claims=folder, perturb=perturb, **options)
                 record = verdict.record()
-                _written(record, out)
+                write_record(record, out)
                 if not as_json:
                     _print(verdict, out)
             else:
@@ -142,7 +142,7 @@ def _jobs(names, every, size, seeds, base_seed, folder, again) -> list[tuple[Cla
     return [(find_claim(name, folder), options) for name in chosen]
 
 
-def _stored(claim: Claim, options, out, perturb, folder) -> dict[str, Any] | None:
+def stored_record(claim: Claim, options, out, perturb, folder) -> dict[str, Any] | None:
     """The record in `out` that this job would give again, if there is one."""
     path = None if out is None else Path(out) / f"{claim.id}.json"
     if path is None or not path.is_file():
@@ -165,7 +165,7 @@ def _stored(claim: Claim, options, out, perturb, folder) -> dict[str, Any] | Non
         return None
 
 
-def _make_folder(out) -> None:
+def make_folder(out) -> None:
     """Before anything is computed for it."""
     try:
         if out is not None:
@@ -174,7 +174,8 @@ def _make_folder(out) -> None:
         raise InputError(f"Verdicts cannot be written to {str(out)!r}: {error.strerror}.") from None
 
 
-def _written(record, out) -> None:
+def write_record(record, out) -> None:
+    """A record and its figure, into a folder."""
     if out is None:
         return
     folder = Path(out)

@@ -25,6 +25,7 @@ from featlab.report._claims import stored_record, write_record
 from featlab.report._runs import keep_compiled_programs
 from featlab.report._slices import slice_of
 from featlab.verification import verify
+from featlab.workers import begin_on_one_core
 
 
 class Task(NamedTuple):
@@ -146,6 +147,7 @@ def _asked(worker: subprocess.Popen, task: Task) -> Outcome | None:
 def answer() -> None:
     """The life of such a process: tasks come in on stdin, outcomes go out on stdout."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # an interrupt is for the process that waits
+    begin_on_one_core()
     keep_compiled_programs()
     outcomes = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)  # whatever else is printed goes elsewhere

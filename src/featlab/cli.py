@@ -96,7 +96,7 @@ def atlas(size, strict, out, folder, base_seed, perturb, records, no_slices):
     chosen["processes"] = min(cores(), 8) if size in ("tiny", "smoke") else 1
     code = write_atlas(
         size=size, strict=strict, out=out, folder=folder, perturb=perturb, records=records, slices=not no_slices,
-        processes=cores(), **chosen,
+        **chosen,
     )  # fmt: skip
     sys.exit(code)
 

@@ -2,15 +2,20 @@
 
 const FIRST_WAIT = 200, LONGEST_WAIT = 2000; // ms between attempts
 const BETWEEN = 100; // ms between two settings: ten a second
+const TURN = 600; // ms that a training has before the next setting takes its place, unless it is done earlier
+const LOOK = 25; // ms
 
-/* Calls `work` at once, and again at most every 100 ms while it is asked for; the last call always counts. */
-export function throttled(work) {
+/* Calls `work` at once, and again while it is asked for: when the last work is `done`, at most every 100 ms; or
+   when that had its turn. So curves are seen to move while a slider does. The last call always counts. */
+export function throttled(work, done) {
   let last = -Infinity, timer = null;
-  const go = () => { timer = null; last = performance.now(); work(); };
-  return () => {
-    if (timer !== null) return;
-    timer = setTimeout(go, Math.max(0, last + BETWEEN - performance.now()));
+  const go = () => {
+    const since = performance.now() - last;
+    if (since < BETWEEN || (since < TURN && !done())) { timer = setTimeout(go, LOOK); return; }
+    [timer, last] = [null, performance.now()];
+    work();
   };
+  return () => { if (timer === null) timer = setTimeout(go, 0); };
 }
 
 /* `open()` is called after every connection made, `lost()` when one ends, `message(data)` for each message. */

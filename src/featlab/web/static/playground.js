@@ -20,7 +20,7 @@ const FILES = {
 
 let catalogue = null, setting = null, controls = [], line = null;
 let job = 0, training = 0, drawing = 0; // numbers of the newest of all, of the training and of the diagram
-let asked = false, running = false, filling = false; // a training is about to begin; one runs; a diagram fills
+let asked = false, working = false, filling = false; // a training is about to begin; one runs; a diagram fills
 let planeShown = "", planeTimer = null, lastChange = 0;
 const curves = curvesPanel();
 const diagram = diagramPanel((place) => change({ ...setting, ...place }));
@@ -48,9 +48,9 @@ function colours() {
 const train = throttled(() => {
   training = job += 1;
   asked = false;
-  running = line.send({ do: "train", job: training, setting });
+  working = line.send({ do: "train", job: training, setting });
   showRunning();
-});
+}, () => !working);
 
 /* The setting less the two fields of the diagram's plane: while it stays the same, so does the diagram. */
 function restOfPlane() {
@@ -73,7 +73,7 @@ function askDiagram() {
     planeShown = "";
   }
   planeTimer = setTimeout(() => {
-    if (running && performance.now() - lastChange < PATIENCE) return askDiagram();
+    if ((asked || working) && performance.now() - lastChange < PATIENCE) return askDiagram();
     drawing = job += 1;
     filling = line.send({ do: "diagram", job: drawing, setting });
     if (filling) planeShown = plane;
@@ -98,7 +98,7 @@ function take(message) {
   }
   if (message.kind === "curves") {
     if (!curves.take(message)) return;
-    running = asked || !message.done;
+    working = !message.done;
     const { steps, of } = curves.curves, at = steps.length ? steps[steps.length - 1] : 0;
     find("track").style.width = `${message.done ? 100 : Math.min(100, (100 * at) / (of || 1))}%`;
     find("progress").textContent = message.note || (message.done ? "" : `step ${at} of ${of}`);
@@ -109,14 +109,14 @@ function take(message) {
 function showProblem(message) {
   find("problem").textContent = message.text;
   find("progress").textContent = "";
-  if (message.job === training) running = asked;
+  if (message.job === training) working = false;
   else filling = false;
   showRunning();
 }
 
 function showRunning() {
-  find("stop").textContent = running || filling ? "Stop" : "Run again";
-  find("live").classList.toggle("running", running);
+  find("stop").textContent = asked || working || filling ? "Stop" : "Run again";
+  find("live").classList.toggle("running", asked || working);
 }
 
 /* ---- the setting ---- */
@@ -128,7 +128,7 @@ function change(next, rebuild = false) {
   history.replaceState(null, "", `#${linkOf(catalogue, setting)}`);
   if (rebuild) showControls();
   else for (const control of controls) control.show(setting[control.key]);
-  curves.stale = asked = running = true;
+  curves.stale = asked = true;
   curves.ask();
   diagram.at(setting);
   train();
@@ -252,10 +252,10 @@ function listen() {
   find("share").addEventListener("click", share);
   find("log-time").addEventListener("change", (event) => { curves.logTime = event.target.checked; curves.ask(); });
   find("stop").addEventListener("click", () => {
-    if (!running && !filling) { planeShown = ""; return change(setting); }
+    if (!working && !filling) { planeShown = ""; return change(setting); }
     line.send({ do: "stop" });
     clearTimeout(planeTimer);
-    running = filling = false;
+    working = filling = false;
     find("progress").textContent = "stopped";
     showRunning();
   });
@@ -273,7 +273,7 @@ async function start() {
   listen();
   line = connect({
     open: () => { note(""); planeShown = ""; change(setting); },
-    lost: () => { note("reconnecting …"); running = filling = false; showRunning(); },
+    lost: () => { note("reconnecting …"); working = filling = false; showRunning(); },
     message: take,
   });
   change(setting, true);

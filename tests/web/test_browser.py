@@ -152,6 +152,31 @@ def test_a_click_in_the_phase_diagram_moves_the_sliders(visit, server):
     assert page.locator("#diagram").get_attribute("aria-label")
 
 
+def test_cells_stay_when_a_message_brings_none(visit, server):
+    visit.expected = ("404",)  # a script that is opened as a page has no icon
+    page = visit(f"{server.url}static/charts.js")
+    page.evaluate("""() => {
+        document.body.replaceChildren(...['div', 'p'].map((tag) => document.createElement(tag)));
+        [document.body.children[0].id, document.body.children[1].id] = ['diagram', 'phase-progress'];
+    }""")
+    for name in ("charts.js", "heat.js"):
+        page.add_script_tag(url=f"{server.url}static/{name}")
+    drawn = page.evaluate("""async () => {
+        const { diagramPanel } = await import('/static/panels.js'), panel = diagramPanel(() => {});
+        const axis = { field: 'data.n', label: 'n', values: [1, 2, 4] };
+        const head = { job: 1, x: axis, y: axis, label: 'error', low: 0, high: 0.5, curve: null, done: false };
+        const frame = () => new Promise((resolve) => requestAnimationFrame(() => requestAnimationFrame(resolve)));
+        const cells = () => document.querySelectorAll('#diagram rect[shape-rendering]').length, counts = [];
+        for (const cells of [[], [[0, 0, 0.1], [2, 1, 0.2]], [[1, 1, null]], []]) panel.take({ ...head, cells });
+        await frame();
+        counts.push(cells(), document.querySelector('#phase-progress').textContent);
+        panel.take({ ...head, cells: [], done: true });
+        await frame();
+        return [...counts, cells(), document.querySelector('#phase-progress').textContent];
+    }""")
+    assert drawn == [2, "2 of 9 cells", 2, ""]
+
+
 def test_the_keyboard_alone_is_enough(visit, server):
     page = visit(f"{server.url}#{SMALL}")
     page.wait_for_selector("input.range")

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import re
 import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -24,7 +25,7 @@ from featlab.fields import InputError, Kind, Part, did_you_mean, whole_if_exact
 from featlab.networks import TwoLayerCNN, erf, hermite_series, identity, leaky_relu, relu, relu_power, shifted
 from featlab.probes import until
 from featlab.report._claims import _paper as paper_of
-from featlab.report._formulas import mathml
+from featlab.report._formulas import lines, mathml
 from featlab.web._fields import Field, field_of, plain_symbol
 
 SECTIONS = ("data", "network", "algorithm")
@@ -231,7 +232,7 @@ class Catalogue:
             "title": claim.title,
             "paper": paper_of(claim.reference),
             "statement": _formula(claim.statement),
-            "words": (sys.modules[type(claim).__module__].__doc__ or "").strip(),
+            "words": _prose((sys.modules[type(claim).__module__].__doc__ or "").strip()),
             "symbol": plain_symbol(picture.symbol) if picture is not None else "",
             "slider": picture.slider if picture is not None else axes[1] if axes else "",
             "across": picture.across if picture is not None else axes[0] if axes else "",
@@ -350,7 +351,23 @@ def _words(thing: Any) -> str:
 
 
 def _formula(latex: str) -> str:
+    """A statement as MathML, a line for each of its parts; nothing where that cannot be."""
     try:
-        return mathml(latex, block=True)
+        return "".join(mathml(part, block=True) for part in lines(latex))
     except (InputError, ImportError):
         return ""
+
+
+def _prose(text: str) -> list[list[str]]:
+    """Paragraphs of words and formulas in turn."""
+
+    def formula(latex: str) -> str:
+        try:
+            return mathml(latex)
+        except (InputError, ImportError):
+            return latex
+
+    def pieces(paragraph: str) -> list[str]:
+        return [formula(one) if k % 2 else one for k, one in enumerate(re.split(r"\$([^$]+)\$", paragraph))]
+
+    return [pieces(paragraph) for paragraph in re.split(r"\n\s*\n", text)]

@@ -8,6 +8,7 @@ import itertools
 import json
 import socket
 import sys
+import traceback
 from collections.abc import Hashable
 from pathlib import Path
 from typing import Any
@@ -73,9 +74,9 @@ class Playground:
 
         loop = asyncio.get_running_loop()
 
-        def deliver(key: Hashable, message: dict[str, Any]) -> None:
+        def deliver(key: Hashable, job: Any, message: dict[str, Any]) -> None:
             with contextlib.suppress(RuntimeError):  # the loop has ended
-                loop.call_soon_threadsafe(self._deliver, key, message)
+                loop.call_soon_threadsafe(self._deliver, key, job, message)
 
         self.workers = {"train": Worker(self.folder, deliver, warm=True), "diagram": Worker(self.folder, deliver)}
 
@@ -83,7 +84,7 @@ class Playground:
         for worker in self.workers.values():
             worker.close()
 
-    def _deliver(self, key: Any, message: dict[str, Any]) -> None:
+    def _deliver(self, key: Any, job: Any, message: dict[str, Any]) -> None:
         number, what = key
         if what == "file":
             waiting = self.files.get(number)
@@ -91,10 +92,10 @@ class Playground:
                 waiting.set_result(message)
             return
         client = self.clients.get(number)
-        if client is None or what not in client.current:
+        if client is None or client.current.get(what) != job:  # of a job that another one has replaced
             return
         try:
-            client.outbox.put_nowait({**message, "job": client.current[what]})
+            client.outbox.put_nowait({**message, "job": job})
         except asyncio.QueueFull:  # a browser that takes nothing gets nothing more
             self.workers[what].stop(key)
 
@@ -145,7 +146,7 @@ class Playground:
                 await client.outbox.put({**message, "job": job})
             if what != "side":
                 client.current[what] = job
-                self.workers[what].begin(client.key(what), what, asked["setting"])
+                self.workers[what].begin(client.key(what), job, what, asked["setting"])
         except InputError as error:
             await client.outbox.put({"kind": "problem", "job": job, "text": str(error)})
 
@@ -162,7 +163,7 @@ class Playground:
         number = next(self._numbers)
         self.files[number] = asyncio.get_running_loop().create_future()
         try:
-            self.workers["train"].begin((number, "file"), "file", setting, name)
+            self.workers["train"].begin((number, "file"), number, "file", setting, name)
             while True:
                 message = await asyncio.wait_for(self.files[number], FILE_SECONDS)
                 if message["kind"] == "problem":
@@ -178,9 +179,12 @@ class Playground:
 
 
 async def _sending(browser: Any, client: Client) -> None:
-    while True:
-        message = await client.outbox.get()
-        await browser.send_text(json.dumps(message, allow_nan=False))
+    try:
+        while True:
+            await browser.send_text(json.dumps(await client.outbox.get(), allow_nan=False))
+    except (TypeError, ValueError):  # no plain data: the browser had better begin anew than wait
+        traceback.print_exc()
+        await browser.close(1011)
 
 
 def _parsed(text: str) -> dict[str, Any]:

@@ -17,7 +17,7 @@ from collections.abc import Callable, Hashable, Iterator
 from multiprocessing.connection import Connection
 from typing import Any
 
-Deliver = Callable[[Hashable, dict[str, Any]], None]
+Deliver = Callable[[Hashable, Any, dict[str, Any]], None]  # key, number of the job, message
 _PATIENCE = 120.0  # seconds without a message while there is work
 _context = multiprocessing.get_context("spawn")  # JAX does not survive a fork
 
@@ -28,16 +28,16 @@ class Worker:
     def __init__(self, folder: str | None, deliver: Deliver, warm: bool = False):
         self._folder, self._deliver, self._warm = folder, deliver, warm
         self._lock = threading.Lock()
-        self._waiting: dict[Hashable, float] = {}  # key -> when something was last heard of it
+        self._waiting: dict[Hashable, tuple[Any, float]] = {}  # key -> the number of its job, and since when
         self._closed = False
         self._start()
         threading.Thread(target=self._listen, daemon=True).start()
 
-    def begin(self, key: Hashable, job: str, *arguments: Any) -> None:
-        """Start a job; an older one of the same key ends."""
+    def begin(self, key: Hashable, number: Any, job: str, *arguments: Any) -> None:
+        """Start a job; an older one of the same key ends. Every message of it comes with its number."""
         with self._lock:
-            self._waiting[key] = time.monotonic()
-            self._send(("begin", key, job, arguments))
+            self._waiting[key] = number, time.monotonic()
+            self._send(("begin", key, number, job, arguments))
 
     def stop(self, key: Hashable) -> None:
         """End a job, if there is one."""
@@ -70,13 +70,14 @@ class Worker:
         while True:
             try:
                 if self._pipe.poll(1.0):
-                    key, message = self._pipe.recv()
+                    key, number, message = self._pipe.recv()
                     self._heard = time.monotonic()
                     if message is None:  # the job is done
                         with self._lock:
-                            self._waiting.pop(key, None)
+                            if self._waiting.get(key, (None,))[0] == number:
+                                del self._waiting[key]
                     else:
-                        self._deliver(key, message)
+                        self._deliver(key, number, message)
                     continue
             except (EOFError, OSError):
                 if self._closed:
@@ -86,7 +87,9 @@ class Worker:
             if self._closed:
                 return
             stuck = [
-                since for since in self._waiting.values() if time.monotonic() - max(since, self._heard) > _PATIENCE
+                since
+                for _, since in self._waiting.values()
+                if time.monotonic() - max(since, self._heard) > _PATIENCE
             ]
             if stuck:
                 self._replace(f"This took longer than {_PATIENCE:.0f} s without a result and was stopped.")
@@ -95,13 +98,13 @@ class Worker:
         with self._lock:
             if self._closed:
                 return
-            lost, self._waiting = list(self._waiting), {}
+            lost, self._waiting = self._waiting, {}
             self._process.kill()
             self._process.join()
             self._pipe.close()
             self._start()
-        for key in lost:
-            self._deliver(key, {"kind": "problem", "text": why})
+        for key, (number, _) in lost.items():
+            self._deliver(key, number, {"kind": "problem", "text": why})
 
 
 def _work(pipe: Connection, folder: str | None, warm: bool) -> None:
@@ -115,9 +118,9 @@ def _work(pipe: Connection, folder: str | None, warm: bool) -> None:
     keep_compiled_programs()
     catalogue = Catalogue(folder)
     known = jobs(catalogue)
-    running: dict[Hashable, Iterator[dict[str, Any]]] = {}
+    running: dict[Hashable, tuple[Any, Iterator[dict[str, Any]]]] = {}
     if warm:  # the program of the page that is seen first
-        running[None] = known["train"](catalogue.setting(next(iter(catalogue.pictured()))))
+        running[None] = None, known["train"](catalogue.setting(next(iter(catalogue.pictured()))))
     while True:
         while pipe.poll(None if not running else 0):
             try:
@@ -126,26 +129,26 @@ def _work(pipe: Connection, folder: str | None, warm: bool) -> None:
                 return
             running.pop(asked[1], None)
             if asked[0] == "begin":
-                _, key, job, arguments = asked
+                _, key, number, job, arguments = asked
                 others = len(running)
-                running[key] = known[job](*arguments)
+                running[key] = number, known[job](*arguments)
                 if others:
                     text = f"waiting: {others} other task{'s' * (others > 1)} on this machine"
-                    pipe.send((key, {"kind": "waiting", "text": text}))
+                    pipe.send((key, number, {"kind": "waiting", "text": text}))
         key = next(iter(running))
-        job = running.pop(key)
+        number, job = running.pop(key)
         try:
             message = next(job)
-            running[key] = job  # to the end of the row
+            running[key] = number, job  # to the end of the row
         except StopIteration:
             message = None
         except Exception as error:
             message = {"kind": "problem", "text": _sentence(error)}
         try:
             if key is not None:
-                pipe.send((key, message))
+                pipe.send((key, number, message))
                 if message is not None and message["kind"] == "problem":
-                    pipe.send((key, None))
+                    pipe.send((key, number, None))
         except OSError:
             return
 

@@ -41,7 +41,7 @@ var Charts = (function () {
 
   /* ---- scales and ticks ---- */
 
-  const ticksAcross = (width) => Math.max(2, Math.floor(width / 68));
+  const ticksAcross = (width, log) => Math.max(2, Math.floor(width / (log ? 68 : 46)));
   const ticksUp = (height) => Math.max(3, Math.floor(height / 32));
 
   function linearTicks(low, high, count, whole) {
@@ -77,14 +77,14 @@ var Charts = (function () {
     return { major: major.map((v) => [v, outside ? (v === 1 ? "1" : scientific(v)) : String(v)]), minor };
   }
 
-  function scale(low, high, log, whole) {
+  function scale(low, high, log) {
     const warp = log ? Math.log10 : (value) => value;
     const start = warp(low), length = warp(high) - start || 1;
     return {
-      low, high, log,
+      low, high, log, whole: false,
       place(from, to) { this.from = from; this.to = to; return this; },
       at(value) { return this.from + ((warp(value) - start) / length) * (this.to - this.from); },
-      ticks(count) { return log ? logTicks(low, high, count) : linearTicks(low, high, count, whole); },
+      ticks(count) { return log ? logTicks(low, high, count) : linearTicks(low, high, count, this.whole); },
     };
   }
 
@@ -92,12 +92,10 @@ var Charts = (function () {
 
   /* The range of the data, a little wider; lows of a band do not stretch a logarithmic axis. */
   function spread(lists, log, least, most, pad) {
-    let low = Infinity, high = -Infinity, whole = true;
+    let low = Infinity, high = -Infinity;
     for (const list of lists) {
       for (const value of list || []) {
-        if (!usable(value, log)) continue;
-        [low, high] = [Math.min(low, value), Math.max(high, value)];
-        whole = whole && Number.isInteger(value);
+        if (usable(value, log)) [low, high] = [Math.min(low, value), Math.max(high, value)];
       }
     }
     if (low > high) [low, high] = [0.1, 1];
@@ -110,7 +108,7 @@ var Charts = (function () {
     if (usable(least, log)) low = least;
     if (usable(most, log)) high = most;
     if (!(high > low)) high = log ? low * 10 : low + 1;
-    return scale(low, high, log, whole);
+    return scale(low, high, log);
   }
 
   /* ---- drawing ---- */
@@ -175,7 +173,7 @@ var Charts = (function () {
 
   function axes(svg, box, x, y, options, grid) {
     const under = add(svg, "g", { "stroke-width": 1 });
-    const across = x.ticks(ticksAcross(box.right - box.left));
+    const across = x.ticks(ticksAcross(box.right - box.left, x.log));
     const up = y.ticks(ticksUp(box.bottom - box.top));
     for (const [value, text] of up.major) {
       const at = y.at(value);
@@ -323,6 +321,7 @@ var Charts = (function () {
       box.top += legend(svg, entries, box.left, width, box.top - 4);
     }
     const x = spread(series.map((one) => one.x), logx, options.xmin, options.xmax, 0).place(box.left, box.right);
+    x.whole = series.every((one) => one.x.every(Number.isInteger)); // steps have no halves
     y.place(box.bottom, box.top);
     axes(svg, box, x, y, options, true);
 

@@ -154,7 +154,7 @@ export function diagramPanel(pick) {
   const panel = { ask: framed(draw), take, clear, at, covers, stale: false };
 
   function take(message) {
-    if (!now || now.job !== message.job || !message.cells.length) {
+    if (!now || now.job !== message.job) {
       const values = message.y.values.map(() => message.x.values.map(() => null));
       now = { job: message.job, values };
     }

@@ -176,6 +176,7 @@ def test_the_padding_check_has_power():
         testing.check_padding(testing.example_experiment(probes=(rows,)))
 
 
+@pytest.mark.slow
 def test_the_products_check_takes_a_missing_value_for_a_missing_value_alone():
     """Nothing is perturbed before the first step: NaN, in products too."""
     sam = testing.example_experiment(algorithm=fl.algorithms.SAM(0.1, 0.2), probes=(fl.probes.deactivation,))

@@ -255,6 +255,7 @@ def test_the_quick_start_runs(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("checked", [False, pytest.param(True, marks=pytest.mark.slow)])
+@pytest.mark.slow
 def test_the_parts_of_ones_own_run(checked):
     blocks = re.findall(r"```python\n(.*?)```", (DOCS / "own_task.md").read_text(), re.DOTALL)
     assert "testing.check_rotation" in blocks[-1]

@@ -147,6 +147,7 @@ def test_the_decomposition_is_exact_and_both_roads_to_it_agree(case):
     assert (history.alpha[:, -1] < 0.9).all() if decays else (abs(history.alpha - 1) < 1e-13).all()
 
 
+@pytest.mark.slow
 def test_gamma_and_rho_rebuild_the_weights():
     """w = alpha w0 + j gamma mu/|mu|^2 + sum_i rho_i xi_i/|xi_i|^2, put together by hand."""
     experiment = make(fl.networks.relu, fl.algorithms.GradientDescent(ETA, BETA, DECAY), BATCH)

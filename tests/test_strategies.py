@@ -251,7 +251,7 @@ def test_a_strategy_equals_its_update_in_plain_numpy(case):
     agrees_with_numpy(case, fl.Ambient)
 
 
-@pytest.mark.parametrize("case", SPAN)
+@pytest.mark.parametrize("case", [SPAN[0], *(pytest.param(one, marks=pytest.mark.slow) for one in SPAN[1:])])
 def test_a_strategy_equals_its_update_in_a_span_on_padded_rows(case):
     agrees_with_numpy(case, fl.Span, rows=11)
 

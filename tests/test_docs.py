@@ -254,7 +254,7 @@ def test_the_quick_start_runs(tmp_path, monkeypatch):
     assert all((tmp_path / name).stat().st_size > 1000 for name in written)
 
 
-@pytest.mark.parametrize("checked", [False, pytest.param(True, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("checked", [False, True])
 @pytest.mark.slow
 def test_the_parts_of_ones_own_run(checked):
     blocks = re.findall(r"```python\n(.*?)```", (DOCS / "own_task.md").read_text(), re.DOTALL)

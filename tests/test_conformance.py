@@ -147,6 +147,7 @@ def test_padding_changes_no_reading(needs):
     testing.check_padding(testing.example_experiment(**needs, probes=parts))
 
 
+@pytest.mark.slow
 @probes
 @pytest.mark.parametrize("clock", [fl.probes.throughout, fl.probes.first(lambda view: view.step >= 2, "later")])
 def test_probe_on_a_running_clock(part, clock):

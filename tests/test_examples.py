@@ -15,7 +15,11 @@ def test_there_are_examples():
     assert len(FILES) >= 5
 
 
-@pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
+SOON = ("cao2022_benign", "kou2023_flips")
+MARKED = [pytest.param(path, id=path.stem, marks=[] if path.stem in SOON else pytest.mark.slow) for path in FILES]
+
+
+@pytest.mark.parametrize("path", MARKED)
 def test_example(path):
     experiment, settings = load_experiment(path)
     assert fl.rebuild(describe(experiment)) == experiment

@@ -204,7 +204,7 @@ def different(count, **numbers):
     return experiments, [4, 0, 3, 3, 1][:count]
 
 
-@pytest.mark.parametrize("decay", [None, 0.01])
+@pytest.mark.parametrize("decay", [pytest.param(None, marks=pytest.mark.slow), 0.01])
 def test_endings_are_where_each_run_ends_alone(decay):
     """Also without products, where these are not possible."""
     experiments, seeds = different(3, d=[math.inf] * 3)

@@ -107,7 +107,7 @@ CASES = {
 }
 
 
-SOON = {("descent", 3, "span"), ("weight decay", 1, "span"), ("all", 1, "ambient"), ("mini-batch", 3, "ambient")}
+SOON = {("descent", 3, "span"), ("all", 1, "ambient")}
 EVERY = [
     pytest.param(case, power, space, marks=[] if (case, power, space) in SOON else pytest.mark.slow)
     for case in CASES

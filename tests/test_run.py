@@ -99,6 +99,7 @@ def test_blocks_that_do_not_divide_the_seeds_change_nothing():
     np.testing.assert_allclose(whole.train_loss, blocks.train_loss, atol=1e-6)
 
 
+@pytest.mark.slow
 def test_precision_only_changes_rounding():
     """A float64 run repeats the same draws."""
     single, double = (fl.run(experiment(precision=p), seeds=3) for p in (32, 64))

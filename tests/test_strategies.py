@@ -246,7 +246,10 @@ SPAN = ["SAM on mini-batches, then in another order", "mixup", "matrix-normalise
 PRODUCTS = ["SAM, then descent", "label noise"]
 
 
-@pytest.mark.parametrize("case", AMBIENT)
+SOON = ("SAM", "label noise", "Adam")
+
+
+@pytest.mark.parametrize("case", [pytest.param(c, marks=[] if c in SOON else pytest.mark.slow) for c in AMBIENT])
 def test_a_strategy_equals_its_update_in_plain_numpy(case):
     agrees_with_numpy(case, fl.Ambient)
 

@@ -118,7 +118,12 @@ KINDS = {
 }
 
 
-@pytest.mark.parametrize("name", KINDS)
+SOON = ("parts", "mini-batches")
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[] if name in SOON else pytest.mark.slow) for name in KINDS]
+)
 def test_cells_of_many_kinds_are_those_of_runs_alone(name, one_by_one):
     base, grid = KINDS[name]
     found = fl.sweep(base, grid, [3, 0])

@@ -142,7 +142,14 @@ def grid(activation, phi, psi):
     return reach * (1 - np.cos(angle)) / 2, w * np.pi / 2 * reach * np.sin(angle) / 2
 
 
-@pytest.mark.parametrize("phi, psi", [(0.5, 0.5), (0.4, 1.3), (1.5, 0.5)], ids=["square", "narrow", "wide"])
+@pytest.mark.parametrize(
+    "phi, psi",
+    [
+        pytest.param(0.5, 0.5, id="square", marks=pytest.mark.slow),
+        pytest.param(0.4, 1.3, id="narrow"),
+        pytest.param(1.5, 0.5, id="wide", marks=pytest.mark.slow),
+    ],
+)
 def test_the_density_has_mass_one_the_right_power_and_ends_at_the_edge(phi, psi):
     s, weights = grid(RELU, phi, psi)
     values = theory.density(s, phi, psi, RELU)

@@ -60,6 +60,7 @@ PICTURED = [
 ]
 CLAIMS = {"hostile": HOSTILE, "wrong": REFUTED, "broken": BREAKS, "pictured": PICTURED}
 ERRATUM = "sign_descent_epsilon"
+pytestmark = pytest.mark.xdist_group("atlas")  # one atlas for all
 OPTIONS = {"size": "tiny", "base_seed": 11}
 
 

@@ -75,7 +75,7 @@ def test_loads_with_a_theorem_its_side_and_its_curves(visit, server):
     page = visit(f"{server.url}#{SMALL}")
     trained(page)
     assert "featlab" in page.title()
-    assert page.locator("#statement math").count() == 1
+    assert page.locator("#statement math").count() >= 1
     assert page.locator("#sentence").inner_text().strip()
     assert re.search(r"= \S*\d", page.locator("#number").inner_text())
     assert page.locator("#charts .chart").count() >= 2

@@ -1,6 +1,6 @@
 """Run every experiment stated in this folder, and compare the algorithms it lists: results, figures and tables.
 
-python examples/run_all.py --out out/atlas
+python examples/run_all.py --out out/examples
 """
 
 from __future__ import annotations

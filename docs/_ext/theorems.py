@@ -11,6 +11,8 @@ from typing import Any
 from markdown_text import fence, formula, prose, table
 from public_names import field_rows
 
+from featlab.report._claims import paper_of
+
 ROOT = Path(__file__).parents[2]
 VERDICTS = ROOT / "tests" / "claims" / "verdicts.json"
 _MARKS = {"supported": "✓ supported", "refuted": "✗ refuted", "inconclusive": "? inconclusive"}
@@ -41,7 +43,7 @@ def _index(claims: dict[str, Any], verdicts: dict[str, dict[str, Any]]) -> str:
         (
             f"[`{name}`]({name}.md)",
             claim.title,
-            _paper(claim.reference),
+            paper_of(claim.reference),
             _MARKS[verdicts[name]["status"]] if name in verdicts else "",
         )
         for name, claim in claims.items()
@@ -55,16 +57,6 @@ def _index(claims: dict[str, Any], verdicts: dict[str, dict[str, Any]]) -> str:
             listed,
         ]
     )
-
-
-def _paper(reference: str) -> str:
-    """The first author's family name, and others, and the year, from BibTeX."""
-    author, year = (
-        re.search(rf"{key}\s*=\s*{{(.+?)}}\s*[,}}\n]", reference, re.DOTALL) for key in ("author", "year")
-    )
-    names = author[1].split(" and ") if author else [""]
-    others = " et al." if len(names) > 1 else ""
-    return f"{names[0].split(',')[0]}{others} {year[1] if year else ''}".strip()
 
 
 def _page(claim: Any, verdict: dict[str, Any] | None) -> str:

@@ -55,13 +55,11 @@ def test_curves_come_while_training_runs_and_are_those_of_a_run(server, small):
     with line(server) as browser:
         ask(browser, do="train", job=1, setting=small)
         messages = heard(browser, 1)
-        begun = time.monotonic()
         ask(browser, do="train", job=2, setting={**small, "data.snr": 0.3})
         again = [one for one in heard(browser, 2) if one["kind"] == "curves"]
-        rate = len(again) / (time.monotonic() - begun)
     assert messages[0]["kind"] == "side" and messages[0]["number"] == pytest.approx(16 * 0.4**3 / 2, rel=1e-4)
     curves = [one for one in messages if one["kind"] == "curves"]
-    assert len(curves) > 5 and len(again) > 5 and rate > 0
+    assert len(curves) > 5 and len(again) > 5
     steps = [step for one in curves for step in one["steps"]]
     assert steps == sorted(set(steps)) and [one["from"] for one in curves] == [
         sum(len(before["steps"]) for before in curves[:i]) for i in range(len(curves))

@@ -8,7 +8,7 @@ fresh inputs are computed exactly.
 
 from __future__ import annotations
 
-from featlab.claims import Size, agrees
+from featlab.claims import agrees
 from featlab.errata import _one_step, _sources
 from featlab.errata._erratum import Erratum, over_seeds
 from featlab.theory import one_step, random_features
@@ -39,12 +39,7 @@ class OneSpikeGain(Erratum):
         r"bracket."
     )
     reference = _sources.ONE_STEP
-    sizes = {
-        "tiny": Size(seeds=3, n=(60,)),
-        "smoke": Size(seeds=24, n=(800,)),
-        "laptop": Size(seeds=48, n=(1000,)),
-        "full": Size(seeds=128, n=(2000,)),
-    }
+    sizes = _one_step.SIZES_OF_GAINS
     minutes = 0.3
 
     def judge(self, lab, *, printed):

@@ -7,7 +7,7 @@ strong explicit spikes and without them, and the errors on fresh inputs are comp
 
 from __future__ import annotations
 
-from featlab.claims import Size, agrees
+from featlab.claims import agrees
 from featlab.errata import _one_step, _sources
 from featlab.errata._erratum import Erratum, over_seeds
 from featlab.theory import one_step, random_features
@@ -38,12 +38,7 @@ class TwoSpikesGain(Erratum):
         r"m_1}{3 b^2}$."
     )
     reference = _sources.ONE_STEP
-    sizes = {
-        "tiny": Size(seeds=3, n=(60,)),
-        "smoke": Size(seeds=24, n=(800,)),
-        "laptop": Size(seeds=48, n=(1000,)),
-        "full": Size(seeds=128, n=(2000,)),
-    }
+    sizes = _one_step.SIZES_OF_GAINS
     minutes = 0.3
 
     def judge(self, lab, *, printed):

@@ -68,7 +68,7 @@ def forest(axes: Axes, checks: Sequence[Mapping[str, Any]], control: Mapping[str
     rows = [place(check) for check in records]
     heights = [*range(len(checks)), len(checks) + 0.5]
     for height, row, check in zip(heights, rows, records):
-        _draw(axes, height, row, MARKS[check["status"]])
+        draw_row(axes, height, row, MARKS[check["status"]])
     axes.axhline(len(checks) - 0.25, color=BLACK, linewidth=1.2)
     axes.set_xlim(-1.02 * REACH, 1.02 * REACH)
     axes.set_xticks(np.arange(-REACH, REACH + 1))
@@ -89,7 +89,8 @@ def forest(axes: Axes, checks: Sequence[Mapping[str, Any]], control: Mapping[str
     _legend(axes)
 
 
-def _draw(axes: Axes, height: float, row: Row, mark: dict[str, Any]) -> None:
+def draw_row(axes: Axes, height: float, row: Row, mark: dict[str, Any]) -> None:
+    """One row: what theory allows, the interval, and the mark of the verdict."""
     band = [height - _HALF, height + _HALF]
     left, right = (max(-1.02 * REACH, min(1.02 * REACH, end)) for end in row.allowed)
     axes.fill_betweenx(band, left, right, color=BAND, linewidth=0, zorder=0)

@@ -14,7 +14,7 @@ from matplotlib.patches import Patch
 from matplotlib.ticker import MaxNLocator
 
 from featlab.fields import InputError
-from featlab.plots._forest import MARKS, REACH, _draw, place
+from featlab.plots._forest import MARKS, REACH, draw_row, place
 from featlab.plots._scalings import BAND, as_fraction, plain
 from featlab.plots._style import BLACK, GREY, house_style
 from featlab.verdict import Verdict
@@ -156,7 +156,7 @@ def _draw_heading(axes: Axes, group: Group, at: float, start: float) -> None:
 
 def _draw_row(true: Axes, strip: Axes, check: Mapping[str, Any], at: float, end: float) -> None:
     row, mark = place(check), MARKS[check["status"]]
-    _draw(strip, at, row, mark)
+    draw_row(strip, at, row, mark)
     expected, margin = float(check["expected"]), float(check["margin"])
     if check["kind"] == "scales_as":
         band = [at - 0.38, at + 0.38]

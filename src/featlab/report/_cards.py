@@ -10,7 +10,7 @@ from typing import Any
 from featlab.claims import Claim
 from featlab.description import describe
 from featlab.plots._scalings import as_fraction
-from featlab.report._claims import _paper
+from featlab.report._claims import paper_of
 from featlab.report._figures import Embedded
 from featlab.report._words import allowed, formula, interval, number, paragraphs, sentence, typeset
 from featlab.verification import BASE_SEED
@@ -55,7 +55,7 @@ def card(
         "mark": MARKS[status],
         "word": WORDS.get(status, status),
         "title": typeset(capital(claim.title)),
-        "paper": _paper(claim.reference),
+        "paper": paper_of(claim.reference),
         "statement": formula(claim.statement),
         "words": paragraphs(words),
         "refuted_if": typeset(capital(claim.refuted_if)),
@@ -72,7 +72,7 @@ def card(
         "facts": [],
         "control_changes": typeset(capital(claim.control_changes)),
         "command": command_of(claim.id, record, folder),
-        "search": f"{claim.id} {claim.title} {_paper(claim.reference)}".lower(),
+        "search": f"{claim.id} {claim.title} {paper_of(claim.reference)}".lower(),
         "knobs": {name: describe(value) for name, value in claim.knobs.items()},
     }
     if record is not None:

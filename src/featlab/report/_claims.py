@@ -199,10 +199,10 @@ def _print(verdict: Verdict, out) -> None:
 
 
 def _entry(claim: Claim) -> dict[str, Any]:
-    return {"id": claim.id, "paper": _paper(claim.reference), "title": claim.title, "minutes": claim.minutes}
+    return {"id": claim.id, "paper": paper_of(claim.reference), "title": claim.title, "minutes": claim.minutes}
 
 
-def _paper(reference: str) -> str:
+def paper_of(reference: str) -> str:
     """The first author's family name and the year, from BibTeX."""
     fields = {}
     for line in reference.replace(", author", ",\n author").replace(", year", ",\n year").splitlines():

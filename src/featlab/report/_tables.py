@@ -9,7 +9,7 @@ from typing import Any
 from featlab.claims import Claim
 from featlab.plots._scalings import as_fraction
 from featlab.report._cards import WORDS, main_check, status_of
-from featlab.report._claims import _paper
+from featlab.report._claims import paper_of
 
 _TEX = {
     "\\": r"\textbackslash{}", "&": r"\&", "%": r"\%", "$": r"\$", "#": r"\#", "_": r"\_", "{": r"\{", "}": r"\}",
@@ -25,7 +25,7 @@ def markdown(claims: Mapping[str, Claim], records: Mapping[str, Any], broken: Ma
     for id, claim in claims.items():
         status = status_of(records.get(id), broken.get(id))
         numbers = _numbers(main_check(records[id])) if id in records else ("", "", "")
-        cells = [claim.title, _paper(claim.reference), *numbers, WORDS.get(status, status)]
+        cells = [claim.title, paper_of(claim.reference), *numbers, WORDS.get(status, status)]
         # What Markdown would read as a sign of its own is escaped.
         rows.append([f"`{id}`", *(re.sub(r"([|\\<>`*_])", r"\\\1", " ".join(cell.split())) for cell in cells)])
     return "".join(f"| {' | '.join(row)} |\n" for row in rows)
@@ -38,7 +38,12 @@ def latex(claims: Mapping[str, Claim], records: Mapping[str, Any], broken: Mappi
         status = status_of(records.get(id), broken.get(id))
         check = main_check(records[id]) if id in records else None
         name, measured, allowed = _numbers(check) if check is not None else ("", "", "")
-        cells = [_escaped(_paper(claim.reference)), _escaped(name), _mathematics(measured), _mathematics(allowed)]
+        cells = [
+            _escaped(paper_of(claim.reference)),
+            _escaped(name),
+            _mathematics(measured),
+            _mathematics(allowed),
+        ]
         rows.append(" & ".join([*cells, WORDS.get(status, status)]) + rf" \\  % {id}")
     head = r"paper & quantity & measured, 95\,\% interval & theory allows & verdict \\"
     body = "\n".join(rows)

@@ -24,7 +24,7 @@ from featlab.experiment import Experiment
 from featlab.fields import InputError, Kind, Part, did_you_mean, whole_if_exact
 from featlab.networks import TwoLayerCNN, erf, hermite_series, identity, leaky_relu, relu, relu_power, shifted
 from featlab.probes import until
-from featlab.report._claims import _paper as paper_of
+from featlab.report._claims import paper_of
 from featlab.report._formulas import lines, mathml
 from featlab.web._fields import Field, field_of, plain_symbol
 

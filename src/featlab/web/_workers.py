@@ -45,10 +45,6 @@ class Worker:
             if self._waiting.pop(key, None) is not None:
                 self._send(("stop", key))
 
-    @property
-    def pid(self) -> int | None:
-        return self._process.pid
-
     def close(self) -> None:
         with self._lock:
             self._closed = True

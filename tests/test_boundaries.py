@@ -8,6 +8,7 @@ import pytest
 import featlab as fl
 from featlab.boundaries import boundary, crossings, exponents
 
+pytestmark = pytest.mark.xdist_group("boundaries")  # one boundary for all
 P = fl.probes
 
 LANES = np.array([0.5, 1.0, 2.0, 30.0])  # each lane has its own scale

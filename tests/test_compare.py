@@ -18,6 +18,7 @@ from featlab.comparisons import as_changes, names_of, paired
 from featlab.probes import evenly, margins, train_loss
 from featlab.report import _comparisons as commands
 
+pytestmark = pytest.mark.xdist_group("compare")  # one comparison for all
 BAD_INPUT, INTERRUPTED = 2, 130
 ROOT = Path(__file__).parent.parent
 GD, NEAR = GradientDescent(0.1), SAM(0.1, radius=0.05)

@@ -13,7 +13,7 @@ install: .venv/installed
 	touch $@
 
 # Smoke-size programs are run once or twice: on a CPU, compiling them takes longer than running them.
-atlas: export XLA_FLAGS ?= --xla_backend_optimization_level=1 --xla_cpu_use_fusion_emitters=false
+atlas: export XLA_FLAGS ?= --xla_backend_optimization_level=1
 atlas: install            ## the main job: put every theorem to the test, show it all in out/atlas/atlas.html
 	$(BIN)/featlab atlas --size smoke --out out/atlas
 

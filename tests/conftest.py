@@ -14,7 +14,6 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 # Tests run hundreds of small programs once each: on a CPU, compiling them takes longer than running them.
 if shutil.which("nvidia-smi") is None:
     os.environ.setdefault("JAX_DISABLE_MOST_OPTIMIZATIONS", "1")
-    os.environ["XLA_FLAGS"] = f"{os.environ.get('XLA_FLAGS', '')} --xla_cpu_use_fusion_emitters=false"
 # The processes of a session share what they compile; whoever begins it cleans up.
 if "JAX_COMPILATION_CACHE_DIR" not in os.environ:
     _programs = tempfile.mkdtemp(prefix="featlab-programs-")

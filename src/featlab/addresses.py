@@ -79,7 +79,8 @@ def _program(group: Group, names: list[str]) -> str:
         for place, number in numbers.items():
             filled[place] = number
         experiment = jax.tree.unflatten(parts, filled)
-        return follow(draw_block(experiment, None, space, seed, rows, products=group.products), reduced=True)
+        block = draw_block(experiment, None, space, seed, rows, products=group.products)
+        return follow(block, experiment.last_step, reduced=True)
 
     places = [i for i, leaf in enumerate(leaves) if isinstance(leaf, float) or (traced and i == n)]
     with jax.enable_x64(first.precision == 64):

@@ -21,7 +21,7 @@ from featlab.groups import Group, grouped
 from featlab.probes import Variable, until
 from featlab.probes.running import as_running
 from featlab.space import Ambient
-from featlab.trajectory import NEVER, Block, advance, begin, draw_block, end
+from featlab.trajectory import NEVER, Block, advance, begin, draw_block, end, of_any_length
 
 _IN_CACHE = 32_768  # products that a block of runs holds: beyond, runs are faster one after the other
 _DRAWN_IN_CACHE = 8 * _IN_CACHE  # the same for numbers of whole draws, where a run is not in products
@@ -137,7 +137,8 @@ def compute(group: Group, runs: Runs, *, reduced: bool = False) -> dict[str, np.
     slots[:count] = runs.slots  # beyond them nothing is computed
     with jax.enable_x64(group.first.precision == 64), jax.default_matmul_precision("highest"):
         numbers = _numbers(group, runs, slots)
-        read = _finish(numbers, jnp.asarray(count), group.space, group.rows, group.products, reduced)
+        counts = jnp.asarray(count), jnp.asarray(group.first.last_step)
+        read = _finish(numbers, *counts, group.space, group.rows, group.products, reduced)
         read = jax.device_get(read)
     found = {}
     for name, value in read.items():
@@ -156,7 +157,7 @@ def _family_of_each(group: Group) -> np.ndarray:
 
 def _numbers(group: Group, runs: Runs, slots: np.ndarray) -> tuple[Experiment, Experiment | None, Any]:
     """The numbers of all runs, as experiments: what a family shares, and what each of its runs has alone."""
-    leaves, parts = jax.tree.flatten(group.first)
+    leaves, parts = jax.tree.flatten(of_any_length(group.first))
     own = group.own if slots.shape[-1] > 1 else ()
     shared_leaves: list[Any] = list(leaves)
     own_leaves: list[Any] = [None] * len(leaves)
@@ -173,13 +174,13 @@ def _numbers(group: Group, runs: Runs, slots: np.ndarray) -> tuple[Experiment, E
 
 
 @eqx.filter_jit
-def _finish(numbers, count, space, rows, products, reduced):
+def _finish(numbers, count, steps, space, rows, products, reduced):
     """The blocks of a unit one after the other, `count` of them; the rest of the results stays zero."""
 
     def one(k):
         shared, own, seeds = jax.tree.map(lambda leaf: leaf[k] if eqx.is_array(leaf) else leaf, numbers)
         block = draw_block(shared, own, space, seeds, rows, products=products)
-        read = follow(block, reduced=reduced)
+        read = follow(block, steps, reduced=reduced)
         return read if own is not None else {name: value[:, None] for name, value in read.items()}
 
     length = len(numbers[2])
@@ -192,10 +193,10 @@ def _finish(numbers, count, space, rows, products, reduced):
     return jax.lax.fori_loop(0, count, put, nothing)
 
 
-def follow(block: Block, *, reduced: bool) -> dict[str, Any]:
-    """Carry a block to its end; what its probes read there, and how its runs fared."""
+def follow(block: Block, steps: Any, *, reduced: bool) -> dict[str, Any]:
+    """Carry a block to its end, so many steps away; what its probes read there, and how its runs fared."""
     experiment, carry = block.experiment, begin(block)
-    times, due = jnp.array([experiment.last_step]), jnp.ones((1, len(experiment.probes)), bool)
+    times, due = jnp.asarray(steps)[None], jnp.ones((1, len(experiment.probes)), bool)
     carry, readings = advance(block, carry, times, due)
     carry = end(block, carry)
     read = {name: value[0] for reading in readings for name, value in reading.items()}

@@ -6,9 +6,8 @@ the next power of two and of the number of steps, so that after the first time a
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Iterable, Iterator
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import equinox as eqx
 import jax
@@ -17,12 +16,10 @@ import numpy as np
 
 from featlab.experiment import Experiment
 from featlab.groups import size_place, takes_traced_size
-from featlab.probes import geometric, until
+from featlab.probes import geometric
 from featlab.runner import as_seeds
 from featlab.space import Span
-from featlab.trajectory import advance, begin, draw_block
-
-_UNSAID = 10**9  # steps: how many there are is said by the moments alone
+from featlab.trajectory import advance, begin, draw_block, of_any_length
 
 
 class Moments(NamedTuple):
@@ -45,7 +42,7 @@ def live(
     steps = geometric(moments).times(experiment.last_step)
     # A GPU would otherwise multiply float32 matrices in ten-bit precision.
     with jax.enable_x64(experiment.precision == 64), jax.default_matmul_precision("highest"):
-        block = _drawn(_of_any_length(experiment), members)
+        block = _drawn(of_any_length(experiment), members)
         carry = begin(block)
     for start in range(0, len(steps), at_once):
         part = steps[start : start + at_once]
@@ -60,13 +57,6 @@ def live(
         yield Moments(part, named, bool(moving.any()))
         if not moving.any():
             return
-
-
-def _of_any_length(experiment: Experiment) -> Experiment:
-    """The experiment without its number of steps, which would be compiled in."""
-    steps: Any = experiment.steps
-    steps = dataclasses.replace(steps, at_most=_UNSAID) if isinstance(steps, until) else _UNSAID
-    return dataclasses.replace(experiment, steps=steps)
 
 
 def _drawn(experiment: Experiment, seeds: np.ndarray):

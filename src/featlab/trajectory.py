@@ -30,6 +30,7 @@ from featlab.task import Draw, Task, draw_run
 from featlab.through_vectors import VectorTask, fits
 
 NEVER = -1
+_UNSAID = 10**9  # steps: how many there are is said to a program when it is called
 
 
 class Run(eqx.Module):
@@ -101,6 +102,13 @@ class Carry(eqx.Module):
 def repeated(experiment: Experiment, runs: int) -> Experiment:
     """The experiment of so many runs with the same numbers: each real number becomes an array of them."""
     return jax.tree.map(lambda leaf: jnp.full(runs, leaf, float) if isinstance(leaf, float) else leaf, experiment)
+
+
+def of_any_length(experiment: Experiment) -> Experiment:
+    """The experiment without its number of steps, which would be compiled in."""
+    steps: Any = experiment.steps
+    steps = dataclasses.replace(steps, at_most=_UNSAID) if isinstance(steps, until) else _UNSAID
+    return dataclasses.replace(experiment, steps=steps)
 
 
 def draw_one(

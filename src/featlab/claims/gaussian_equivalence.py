@@ -38,10 +38,10 @@ class Equivalence(Claim):
   year    = {2023}
 }"""
     sizes = {
-        "tiny": Size(seeds=3, n=(60,)),
-        "smoke": Size(seeds=8, n=(300,)),
-        "laptop": Size(seeds=32, n=(1000,)),
-        "full": Size(seeds=64, n=(4000,)),
+        "tiny": Size(seeds=3, n=(60,), teachers=(1,)),
+        "smoke": Size(seeds=8, n=(300,), teachers=(2,)),
+        "laptop": Size(seeds=32, n=(1000,), teachers=(3,)),
+        "full": Size(seeds=64, n=(4000,), teachers=(3,)),
     }
     number_of_checks = 4
     minutes = 3.0
@@ -57,8 +57,8 @@ class Equivalence(Claim):
         return [shared.in_proportion(experiment), shared.centred_activation(experiment)]
 
     def checks(self, lab):
-        (n,) = lab.size.n
-        cells = [(name, width) for name in shared.SETTINGS for width in WIDTHS]
+        (n,), (teachers,) = lab.size.n, lab.size.teachers
+        cells = [(name, width) for name in list(shared.SETTINGS)[:teachers] for width in WIDTHS]
         reads = [lab.endings(self._experiment(n, name, width)) for name, width in cells]
         laws = [self._law(n, name, width) for name, width in cells]
         labels = tuple(f"{name}, N/n = {width:g}" for name, width in cells)

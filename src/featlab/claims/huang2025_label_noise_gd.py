@@ -47,7 +47,7 @@ class LabelNoiseLearns(Claim):
 }"""
     sizes = {
         "tiny": Size(seeds=3, steps=(10.0,), d=(500.0,)),  # kappa is tenfold
-        "smoke": Size(seeds=4, steps=(1.5,), d=(2000.0,)),
+        "smoke": Size(seeds=4, steps=(2.5,), d=(1e6,)),
         "laptop": Size(seeds=12, steps=(1.0,), d=(2000.0,)),
         "full": Size(seeds=64, steps=(0.5,), d=(20_000.0,)),
     }

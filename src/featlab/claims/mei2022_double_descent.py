@@ -46,10 +46,10 @@ class DoubleDescent(Claim):
   year    = {2022}
 }"""  # noqa: E501
     sizes = {
-        "tiny": Size(seeds=3, n=(120,)),
-        "smoke": Size(seeds=8, n=(500,)),
-        "laptop": Size(seeds=40, n=(800,)),
-        "full": Size(seeds=50, n=(1600,)),
+        "tiny": Size(seeds=3, n=(120,), width=(0.9, 1.1)),
+        "smoke": Size(seeds=8, n=(400,), width=(0.3, 0.9, 1.1, 3.0)),
+        "laptop": Size(seeds=40, n=(800,), width=BESIDE),
+        "full": Size(seeds=50, n=(1600,), width=BESIDE),
     }
     number_of_checks = 3
     minutes = 3.0  # a program for every width
@@ -66,12 +66,12 @@ class DoubleDescent(Claim):
         return [shared.in_proportion(experiment), shared.centred_activation(experiment)]
 
     def checks(self, lab):
-        (n,) = lab.size.n
-        reads = np.array([self._errors(lab, n, width) for width in BESIDE])  # (width, seed, penalty)
+        (n,), widths = lab.size.n, lab.size.width
+        reads = np.array([self._errors(lab, n, width) for width in widths])  # (width, seed, penalty)
         peak = self._errors(lab, n, 1.0)
         for i, penalty in enumerate(self._penalties):
-            yield self._follows(n, penalty, reads[..., i])
-        between = np.stack([reads[BESIDE.index(width), :, 0] for width in (0.9, 1.1)])
+            yield self._follows(n, penalty, reads[..., i], widths)
+        between = np.stack([reads[widths.index(width), :, 0] for width in (0.9, 1.1)])
         yield exceeds(
             "test error at N = n, less that at N/n = 0.9 and 1.1", np.stack([peak[:, 0]] * 2), between,
             cells=("N/n = 0.9", "N/n = 1.1"),
@@ -86,7 +86,7 @@ class DoubleDescent(Claim):
     def _penalties(self):
         return self.small_penalty, self.penalty
 
-    def _follows(self, n, penalty, errors, widths=BESIDE):
+    def _follows(self, n, penalty, errors, widths):
         ratios = [one / self._law(n, width, penalty) for one, width in zip(errors, widths)]
         cells = tuple(f"N/n = {width:g}" for width in widths)
         return agrees(f"test error over the curve, lambda = {penalty:g}", np.array(ratios), 1.0, cells=cells)

@@ -55,7 +55,7 @@ class Spikes(Claim):
     reference = shared.MONIRI
     sizes = {
         "tiny": Size(seeds=3, n=(60, 90, 120)),
-        "smoke": Size(seeds=6, n=(400, 800, 1600)),
+        "smoke": Size(seeds=6, n=(300, 600, 1200)),
         "laptop": Size(seeds=32, n=(1000, 2000, 4000)),
         "full": Size(seeds=64, n=(2000, 4000, 8000, 16_000)),
     }

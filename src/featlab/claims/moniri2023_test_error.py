@@ -40,10 +40,10 @@ class TestError(TrainError):
     )
     refuted_if = "the gain with one or two spikes differs from the formula by more than 10 %"
     sizes = {
-        "tiny": Size(seeds=3, n=(60,)),
-        "smoke": Size(seeds=12, n=(500,)),
-        "laptop": Size(seeds=90, n=(1500,)),
-        "full": Size(seeds=240, n=(4000,)),
+        "tiny": Size(seeds=3, n=(60,), teachers=(2,)),
+        "smoke": Size(seeds=12, n=(400,), teachers=(2,)),
+        "laptop": Size(seeds=90, n=(1500,), teachers=(3,)),
+        "full": Size(seeds=240, n=(4000,), teachers=(3,)),
     }
     number_of_checks = 5
 

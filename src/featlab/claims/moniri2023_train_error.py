@@ -44,10 +44,10 @@ class TrainError(Claim):
     refuted_if = "the drop with one or two spikes differs from the formula by more than 8 %"
     reference = shared.MONIRI
     sizes = {
-        "tiny": Size(seeds=3, n=(60,)),
-        "smoke": Size(seeds=12, n=(500,)),
-        "laptop": Size(seeds=80, n=(1500,)),
-        "full": Size(seeds=240, n=(4000,)),
+        "tiny": Size(seeds=3, n=(60,), teachers=(2,)),
+        "smoke": Size(seeds=12, n=(400,), teachers=(2,)),
+        "laptop": Size(seeds=80, n=(1500,), teachers=(3,)),
+        "full": Size(seeds=240, n=(4000,), teachers=(3,)),
     }
     number_of_checks = 3
     minutes = 3.0  # the scatter between seeds is 15 %: many are needed
@@ -70,8 +70,8 @@ class TrainError(Claim):
         return [shared.in_proportion(experiment), shared.centred_activation(experiment)]
 
     def checks(self, lab):
-        (n,) = lab.size.n
-        explicit = {name: self._explicit(lab, n, name) for name in shared.SETTINGS}
+        (n,), (teachers,) = lab.size.n, lab.size.teachers
+        explicit = {name: self._explicit(lab, n, name) for name in list(shared.SETTINGS)[:teachers]}
         for spikes in (1, 2):
             ratios = [
                 (read[:, 0] - read[:, spikes]) / self._gain(n, name, spikes) for name, read in explicit.items()

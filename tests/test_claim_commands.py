@@ -382,6 +382,7 @@ def test_a_folder_that_cannot_be_written_is_refused_before_anything_is_computed(
     assert computed == []
 
 
+@pytest.mark.slow
 def test_perturbed_statuses_are_in_the_record_and_in_the_table(skeleton, tmp_path, computed, no_figures):
     corner = (" -1.0, (-2.0, -0.5)", " -1.0 if self.width == 16 else -1.5, (-2.0, -0.5)")
     folder, out = skeleton("mine", corner), tmp_path / "out"

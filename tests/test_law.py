@@ -104,6 +104,7 @@ def test_a_gaussian_stand_in_for_the_uniform_start_is_rejected():
     assert stats.ks_2samp(right.weight_norm.values.ravel(), wrong.weight_norm.values.ravel()).pvalue < LEVEL
 
 
+@pytest.mark.slow
 def test_fresh_products_have_the_law_of_whole_test_vectors():
     """The fast road to the test error against the plain one: the same runs, test inputs drawn either way."""
     fast = dataclasses.replace(experiment(), steps=30)

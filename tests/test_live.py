@@ -3,6 +3,7 @@
 import dataclasses
 
 import numpy as np
+import pytest
 
 import featlab as fl
 from featlab import probes as P
@@ -34,6 +35,7 @@ def test_moments_are_those_of_a_run_whatever_n_and_steps():
     np.testing.assert_allclose(rho.T, abs(history.rho).max(["class", "filter", "sample"]), atol=1e-4)
 
 
+@pytest.mark.slow
 def test_it_ends_where_all_runs_have_reached_their_level():
     one = dataclasses.replace(experiment(), steps=P.until(P.train_loss, 0.6, at_most=400))
     parts = list(live(one, 2, moments=30))

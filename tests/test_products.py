@@ -312,6 +312,7 @@ def test_no_output_outruns_the_pace():
     np.testing.assert_allclose(moved, 0.01, rtol=0.05)
 
 
+@pytest.mark.slow
 def test_slow_paced_descent_takes_the_path_of_gradient_flow():
     """Gamma and rho where the training loss is 0.3: half the pace, half the distance to descent in small steps."""
     base = experiment(

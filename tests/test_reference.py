@@ -107,7 +107,7 @@ CASES = {
 }
 
 
-SOON = {("descent", 3, "span"), ("all", 1, "ambient")}
+SOON = {("all", 1, "ambient")}
 EVERY = [
     pytest.param(case, power, space, marks=[] if (case, power, space) in SOON else pytest.mark.slow)
     for case in CASES
@@ -134,7 +134,7 @@ def test_run_equals_a_plain_numpy_implementation(case, power, space):
 
 
 @pytest.mark.parametrize(
-    "case", [pytest.param(case, marks=[] if case in ("descent", "all") else pytest.mark.slow) for case in CASES]
+    "case", [pytest.param(case, marks=[] if case == "all" else pytest.mark.slow) for case in CASES]
 )
 def test_the_decomposition_is_exact_and_both_roads_to_it_agree(case):
     algorithm, _, size = CASES[case]

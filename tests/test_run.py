@@ -77,7 +77,7 @@ def test_infinite_dimension_is_the_limit():
     np.testing.assert_allclose(at_limit.test_error, at_large.test_error, atol=0.02)
 
 
-@pytest.mark.parametrize("d", [1e3, 1e12])
+@pytest.mark.parametrize("d", [pytest.param(1e3, marks=pytest.mark.slow), 1e12])
 def test_any_dimension_keeps_the_decomposition(d):
     probes = [P.coefficients, P.coefficients_by_recursion, P.train_loss]
     for scale in (1.0, d**-0.5):  # noise of length sqrt(d), and of length one
@@ -230,6 +230,7 @@ def test_gradient_flow_is_the_limit_of_small_steps():
     assert gaps[0] < 0.05 and 1.8 < gaps[0] / gaps[1] < 2.2
 
 
+@pytest.mark.slow
 def test_a_stream_never_sees_the_same_input_twice():
     online = experiment(data=fl.data.Stream(small(), 8), probes=[P.train_loss, P.test_error(count=500)], steps=300)
     history = fl.run(online, seeds=3)
@@ -297,6 +298,7 @@ def test_divergence_in_the_very_last_step_is_seen():
     assert (history.diverged_at == 1).all()
 
 
+@pytest.mark.slow
 def test_alpha_is_one_where_training_adds_other_vectors():
     online = experiment(data=fl.data.Stream(small(), 8), probes=[P.coefficients], steps=60)
     history = fl.run(online, seeds=2)

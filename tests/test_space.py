@@ -97,7 +97,7 @@ def test_the_limit_of_the_uniform_gram_matrix_has_its_moments():
 
 
 @pytest.mark.parametrize("unit_norm", [False, True])
-@pytest.mark.parametrize("d", [30.0, 1e6])
+@pytest.mark.parametrize("d", [30.0, pytest.param(1e6, marks=pytest.mark.slow)])
 def test_fresh_products_have_the_gram_matrix_of_the_weights(d, unit_norm):
     space = Span.create(d, 9)
     directions, space = space.given(jnp.eye(2))

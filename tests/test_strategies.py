@@ -429,6 +429,7 @@ def test_products_give_the_numbers_of_coordinates(case):
     assert (np.ptp(plain.train_loss.values, axis=1) > 0.02).all()
 
 
+@pytest.mark.slow
 def test_the_recursion_of_the_coefficients_follows_label_noise():
     probes = [P.coefficients, P.coefficients_by_recursion]
     made = experiment(A.LabelNoiseDescent(0.7, 0.3), BATCHED, probes=probes, steps=20)

@@ -118,7 +118,7 @@ KINDS = {
 }
 
 
-SOON = ("parts", "mini-batches")
+SOON = ("parts",)
 
 
 @pytest.mark.parametrize(

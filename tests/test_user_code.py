@@ -197,7 +197,9 @@ def test_own_vector_model_gets_everything():
     testing.check_products(small)
 
 
-@pytest.mark.parametrize("network", [Perceptron(8), fl.networks.EquinoxNetwork(perceptron)])
+@pytest.mark.parametrize(
+    "network", [Perceptron(8), pytest.param(fl.networks.EquinoxNetwork(perceptron), marks=pytest.mark.slow)]
+)
 def test_own_data_model_and_own_network(network):
     own = experiment(
         data=Ring(40), network=network, probes=[fl.probes.train_loss, fl.probes.test_error], steps=300
@@ -219,6 +221,7 @@ def test_own_algorithm_counts_its_steps():
     np.testing.assert_allclose(lazy.train_loss[:, -1], plain.train_loss[:, -1], atol=1e-12)
 
 
+@pytest.mark.slow
 def test_holdouts_are_independent_sets_of_the_same_law():
     """The mean of 32 patches, half of them noise of length one, meets training noise as N(0, 16/32^2/d)."""
     base = dict(algorithm=MeanOfHoldout(), steps=1, probes=[fl.probes.products.on(fl.probes.at_end)])

@@ -57,6 +57,7 @@ def stepped(w, start, a, x, y, eta):
     return after
 
 
+@pytest.mark.slow
 def test_two_giant_steps_and_ridge_regression_from_scratch():
     """On one training set, then the head on an independent one, whose samples no step has seen."""
     made = experiment(Then(GiantStep(eta=ETA), 2, Ridge(PENALTY, holdout=1)), steps=3)

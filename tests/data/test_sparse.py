@@ -117,6 +117,7 @@ def test_more_noise_than_there_are_coordinates_is_refused():
         fl.data.SparseSignalNoise(n=3, d=10, sparsity=10)
 
 
+@pytest.mark.slow
 def test_its_real_numbers_are_swept_as_each_run_ends_alone():
     base = fl.Experiment(
         data=MODEL,

@@ -25,6 +25,7 @@ def experiment(**data):
     )
 
 
+@pytest.mark.slow
 def test_flipped_test_labels_are_a_floor():
     history = fl.run(experiment(test_flip=0.2), seeds=4).isel(step=-1)
     assert (history.clean_test_error < 1e-3).all()
@@ -42,6 +43,7 @@ def test_the_monte_carlo_error_is_the_binomial_one():
     assert abs(difference).max() < 4 and abs(difference).max() > 0
 
 
+@pytest.mark.slow
 def test_without_a_signal_the_test_error_is_one_half():
     # Leaky, because an output of exactly 0, all filters being off, counts as an error.
     leaky = fl.networks.TwoLayerCNN(width=8, activation=fl.networks.leaky_relu(0.1), init_scale=0.01)
@@ -72,6 +74,7 @@ def test_a_linear_network_has_the_error_of_the_normal_law():
     assert abs(errors).max() < 4.5
 
 
+@pytest.mark.slow
 def test_the_test_loss_at_a_zero_start_is_log_two():
     zero = dataclasses.replace(experiment(), network=fl.networks.TwoLayerCNN(width=3, init_scale=0.0), steps=0)
     history = fl.run(zero, seeds=2)

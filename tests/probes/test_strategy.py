@@ -123,6 +123,7 @@ def test_the_first_sign_step_adds_eta_to_the_signal_and_eta_times_the_noise_to_t
     np.testing.assert_allclose(history.noise_growth[1], eta * np.mean(np.sum(abs(noise), axis=1)), rtol=1e-12)
 
 
+@pytest.mark.slow
 def test_gradient_norms_include_the_weight_decay_of_the_stage():
     stages = A.Adam(0.1, weight_decay=0.2), A.GradientDescent(0.3, weight_decay=0.7)
     made = experiment(A.Then(stages[0], 2, stages[1]), [P.gradient_norm, P.gradient_norm_1, filters], steps=4)
@@ -149,6 +150,7 @@ def earliest(holds):
     return np.where(holds.any(axis=1), holds.argmax(axis=1), -1)
 
 
+@pytest.mark.slow
 def test_moments_and_ends_are_those_of_a_record_of_every_step():
     """Of several conditions at once, of a probe's second variable, and of a level that must wait for a stage."""
     moments = (

@@ -147,6 +147,7 @@ def test_a_small_step_does_nothing_and_a_huge_one_has_infinite_spikes():
     [(600, 2.0, LINEAR, 1, 12), pytest.param(1800, 6.0, QUADRATIC, 2, 8, marks=pytest.mark.slow)],
     ids=["one spike", "two spikes"],
 )
+@pytest.mark.slow
 def test_a_step_of_finite_size_is_worth_what_it_is_to_finite_matrices(n, eta, teacher, spikes, seeds):
     """Explicit spikes beside real features: what they take from train and test error, 5 % scatter in either."""
     d, width, penalty = n // 2, 2 * n // 5, PENALTY

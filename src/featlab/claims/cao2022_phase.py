@@ -50,7 +50,7 @@ class Phase(Claim):
 }"""
     sizes = {
         "tiny": Size(seeds=3, n=(8, 16)),
-        "smoke": Size(seeds=4, n=(64, 128, 256)),
+        "smoke": Size(seeds=4, n=(64, 90, 128)),
         "laptop": Size(seeds=12, n=(256, 512, 1024, 2048)),
         "full": Size(seeds=32, n=(512, 1024, 2048, 4096, 8192)),
     }

@@ -56,7 +56,7 @@ class SharpnessAware(Claim):
 }"""
     sizes = {
         "tiny": Size(seeds=3, d=(200, 400)),
-        "smoke": Size(seeds=3, d=(150, 450, 1350)),
+        "smoke": Size(seeds=3, d=(120, 300, 750)),
         "laptop": Size(seeds=12, d=(1000, 3000, 10_000, 30_000)),
         "full": Size(seeds=32, d=(1000, 3000, 10_000, 30_000, 100_000)),
     }

@@ -51,7 +51,7 @@ class Growth(Claim):
     reference = CaoPhase.reference
     sizes = {
         "tiny": Size(seeds=3, n=(8, 16), factors=(1.0, 0.5), steps=(200,)),
-        "smoke": Size(seeds=6, n=(16, 32, 64), factors=(1.0, 0.5, 0.25), steps=(500,)),
+        "smoke": Size(seeds=4, n=(16, 32, 64), factors=(1.0, 0.5, 0.25), steps=(300,)),
         "laptop": Size(seeds=12, n=(16, 32, 64, 128), factors=(1.0, 0.5, 0.25, 0.125), steps=(1_000,)),
         "full": Size(seeds=32, n=(16, 32, 64, 128, 256), factors=(1.0, 0.5, 0.25, 0.125, 0.0625), steps=(4_000,)),
     }

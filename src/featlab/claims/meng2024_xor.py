@@ -48,7 +48,7 @@ class Xor(KouPhase):
 }"""
     sizes = {
         "tiny": Size(seeds=3, n=(8, 16), d=(1e4, 1e5), large_d=(1e6,), small_n=(8,)),
-        "smoke": Size(seeds=4, n=(32, 64, 128), d=(1e5, 1e6, 1e7), large_d=(1e8,), small_n=(32,)),
+        "smoke": Size(seeds=4, n=(32, 45, 64), d=(1e5, 1e6, 1e7), large_d=(1e8,), small_n=(32,)),
         "laptop": Size(seeds=12, n=(128, 256, 512, 1024), d=(1e6, 1e7, 1e8, 1e9), large_d=(1e9,), small_n=(64,)),
         "full": Size(seeds=32, n=(256, 512, 1024, 2048), d=(1e7, 1e8, 1e9, 1e10), large_d=(1e10,), small_n=(128,)),
     }

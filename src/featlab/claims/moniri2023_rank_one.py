@@ -36,7 +36,7 @@ class RankOne(Claim):
     reference = shared.MONIRI
     sizes = {
         "tiny": Size(seeds=3, n=(40, 80)),
-        "smoke": Size(seeds=6, n=(300, 1200)),
+        "smoke": Size(seeds=6, n=(300, 900)),
         "laptop": Size(seeds=16, n=(500, 4000)),
         "full": Size(seeds=64, n=(1000, 16_000)),
     }

@@ -57,7 +57,7 @@ class AdamMemorises(Claim):
 }"""
     sizes = {
         "tiny": Size(seeds=3, d=(300,), sparsities=(10,), scale=(0.1,)),
-        "smoke": Size(seeds=4, d=(2000,), sparsities=(25, 50), scale=(1.0,)),
+        "smoke": Size(seeds=4, d=(1500,), sparsities=(25, 50), scale=(1.0,)),
         "laptop": Size(seeds=24, d=(5000,), sparsities=(12, 25, 50), scale=(1.0,)),
         "full": Size(seeds=64, d=(20_000,), sparsities=(12, 25, 50), scale=(1.0,)),
     }

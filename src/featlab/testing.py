@@ -178,9 +178,10 @@ def check_objective(objective: AbstractObjective) -> None:
     """One number, which padding does not change."""
     experiment = example_experiment(objective=objective)
     values = []
-    for rows in (6, 9):
-        task = _task(experiment, rows)
-        values.append(float(task.value(task.start, task.draw.training, jax.random.key(3))))
+    with jax.enable_x64(True):
+        for rows in (6, 9):
+            task = _task(experiment, rows)
+            values.append(float(task.value(task.start, task.draw.training, jax.random.key(3))))
     assert np.isfinite(values[0])
     np.testing.assert_allclose(values[0], values[1], rtol=1e-12)
 

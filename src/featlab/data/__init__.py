@@ -10,6 +10,11 @@ from featlab.data.batches import Stream as Stream
 from featlab.data.multi_index import AbstractIndexModel as AbstractIndexModel
 from featlab.data.multi_index import MultiIndex as MultiIndex
 from featlab.data.multi_index import SingleIndex as SingleIndex
+from featlab.data.prompts import FeatureTasks as FeatureTasks
+from featlab.data.prompts import FeatureTeacher as FeatureTeacher
+from featlab.data.regression import LinearRegression as LinearRegression
+from featlab.data.regression import power_law as power_law
+from featlab.data.regression import spiked as spiked
 from featlab.data.signal_noise import SignalNoise as SignalNoise
 from featlab.data.sparse import SparseSignalNoise as SparseSignalNoise
 from featlab.data.xor import XorSignalNoise as XorSignalNoise

@@ -29,9 +29,10 @@ class Batch(eqx.Module):
     coins: Any = None  # what chance decided for each sample, apart from its vectors
     noise: Float[Array, "sample vector column"] | None = None  # the Gaussian vectors each input is built from
 
-    def mean(self, values: Float[Array, " sample"], where: Array | None = None) -> Float[Array, ""]:
-        """The average over samples; 0 where there are none."""
+    def mean(self, values: Float[Array, "sample *task"], where: Array | None = None) -> Float[Array, ""]:
+        """The average over samples, and over tasks where there are several; 0 where there are none."""
         chosen = self.mask if where is None else self.mask & where
+        values = values.reshape(len(values), -1).mean(axis=1) if jnp.ndim(values) > 1 else values
         total = jnp.sum(jnp.where(chosen, values, 0))
         return total / jnp.maximum(jnp.sum(chosen), 1)
 

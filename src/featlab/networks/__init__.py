@@ -12,6 +12,9 @@ from featlab.networks.activations import leaky_relu as leaky_relu
 from featlab.networks.activations import relu as relu
 from featlab.networks.activations import relu_power as relu_power
 from featlab.networks.activations import shifted as shifted
+from featlab.networks.linear import TwoLayerLinear as TwoLayerLinear
+from featlab.networks.mean_field import MeanFieldFeatures as MeanFieldFeatures
+from featlab.networks.mean_field import Particles as Particles
 from featlab.networks.two_layer import AbstractTwoLayer as AbstractTwoLayer
 from featlab.networks.two_layer import RandomFeatures as RandomFeatures
 from featlab.networks.two_layer import TwoLayer as TwoLayer

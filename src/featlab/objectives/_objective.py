@@ -2,7 +2,7 @@
 
 import abc
 from collections.abc import Callable
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import equinox as eqx
 import jax
@@ -24,7 +24,7 @@ class AbstractObjective(Part):
     equivariant: ClassVar[bool] = False
     network: eqx.AbstractVar[AbstractNetwork | None]
 
-    def bind(self, network: AbstractNetwork) -> "AbstractObjective":
+    def bind(self, network: AbstractNetwork) -> Self:
         """The same objective of this network."""
         return (
             self

@@ -24,6 +24,18 @@ INDEX: dict[str, Any] = {
     "algorithm": fl.algorithms.GiantStep(eta=2.0),
     "objective": fl.objectives.squared,
 }
+IN_CONTEXT: dict[str, Any] = {
+    "data": fl.data.FeatureTasks(n=8, d=40, features=2, width=4),
+    "network": fl.networks.MeanFieldFeatures(width=4, outputs=2),
+    "objective": fl.objectives.InContextRisk(),
+}
+REGRESSION: dict[str, Any] = {
+    "data": fl.data.LinearRegression(
+        n=6, d=40, spectrum=fl.data.power_law(1), target=fl.data.power_law(1), tasks=3, label_noise=0.5
+    ),
+    "network": fl.networks.TwoLayerLinear(diagonal=True, tasks=3),
+    "objective": fl.objectives.ProfileRidge(penalty=0.1, dof=0.5),
+}
 # What a part needs of an experiment, beyond the example's parts.
 NEEDED: dict[str, dict[str, Any]] = {
     "deactivation": {"algorithm": fl.algorithms.SAM(0.1, 0.2)},
@@ -38,6 +50,26 @@ NEEDED: dict[str, dict[str, Any]] = {
     "spiked_gaps": INDEX,
     "step_direction": INDEX,
     "hermite_content": INDEX,
+    "degrees_of_freedom": INDEX,
+    "criterion": INDEX,
+    "ridge_risk": REGRESSION,
+    "metric_spectrum": REGRESSION,
+    "metric_alignment": REGRESSION,
+    "Langevin": {"network": TWO_LAYER},
+    "WassersteinFlow": {"network": TWO_LAYER},
+    "mean_field_energy": {
+        **INDEX,
+        "objective": fl.objectives.ProfileRidge(penalty=0.1),
+        "algorithm": fl.algorithms.WassersteinFlow(0.1),
+    },
+    "kernel_target_alignment": INDEX,
+    "label_noise_excess": INDEX,
+    "BirthDeath": IN_CONTEXT,
+    "in_context_loss": IN_CONTEXT,
+    "feature_residual": IN_CONTEXT,
+    "strict_saddle": IN_CONTEXT,
+    "nonlinear_tasks": IN_CONTEXT,
+    "smallest_curvature": IN_CONTEXT,
 }
 
 
@@ -49,7 +81,8 @@ def needed(part):
     return NEEDED.get(name_of(part), {})
 
 
-SLOW = {"GradientFlow"}  # test_run follows it too
+# Kin of what is checked at once, or followed by another test too.
+SLOW = {"GradientFlow", "MultiIndex", "XorSignalNoise", "Mixup"}
 
 
 def cases(kind):
@@ -57,7 +90,7 @@ def cases(kind):
     examples = testing.found(kind)
     marked, seen = [], set()
     for i, one in enumerate(examples):
-        marks = [pytest.mark.slow] if name_of(one) in seen else []
+        marks = [pytest.mark.slow] if name_of(one) in SLOW | seen else []
         seen.add(name_of(one))
         marked.append(pytest.param(one, id=f"{i}-{name_of(one)}", marks=marks))
     return pytest.mark.parametrize("part", marked)

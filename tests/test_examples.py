@@ -60,6 +60,9 @@ def test_the_heat_map_draws_and_is_kept(tmp_path, monkeypatch):
         ("staircase", {"n": 200}),
         ("spectrum", {"n": 200}),
         ("double_descent", {"n": 150}),
+        ("ridge_regimes", {"n": 64}),
+        ("metric_learning", {"n": 20}),
+        ("langevin", {"width": 200}),
     ],
 )
 def test_a_script_draws_its_figure(script, options, tmp_path, monkeypatch):

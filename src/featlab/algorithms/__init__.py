@@ -5,11 +5,15 @@ from featlab.algorithms._algorithm import Info as Info
 from featlab.algorithms._algorithm import State as State
 from featlab.algorithms.adaptive import Adam as Adam
 from featlab.algorithms.adaptive import SignDescent as SignDescent
+from featlab.algorithms.birth_death import BirthDeath as BirthDeath
 from featlab.algorithms.descent import AbstractDescent as AbstractDescent
 from featlab.algorithms.descent import Descent as Descent
 from featlab.algorithms.descent import GradientDescent as GradientDescent
 from featlab.algorithms.giant_step import GiantStep as GiantStep
 from featlab.algorithms.gradient_flow import GradientFlow as GradientFlow
+from featlab.algorithms.langevin import AbstractParticleFlow as AbstractParticleFlow
+from featlab.algorithms.langevin import Langevin as Langevin
+from featlab.algorithms.langevin import WassersteinFlow as WassersteinFlow
 from featlab.algorithms.matrix_normalised import MatrixNormalisedDescent as MatrixNormalisedDescent
 from featlab.algorithms.noisy import LabelNoiseDescent as LabelNoiseDescent
 from featlab.algorithms.noisy import Mixup as Mixup

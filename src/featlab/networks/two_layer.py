@@ -41,6 +41,11 @@ class AbstractTwoLayer(AbstractProductNetwork):
         """$N^{-p}$."""
         return self.width**-self.power
 
+    @property
+    def feature_scale(self):
+        """$N^{-1/2}$, under which the kernel of the features is a mean over neurons."""
+        return self.width**-0.5
+
     def vectors(self):
         return self.width
 
@@ -65,6 +70,14 @@ class AbstractTwoLayer(AbstractProductNetwork):
         """The same features under another head; a centred network then has nothing to subtract any more."""
         origin = None if params.origin is None else (params.origin[0], jnp.zeros_like(params.origin[1]))
         return Layers(params.weights, head / self.output_scale, origin)
+
+    def particles(self, params: Layers) -> Float[Array, "neuron column"]:
+        """What moves as particles of a mean field: the first-layer weights, one row for each neuron."""
+        return params.weights
+
+    def with_particles(self, params: Layers, particles: Float[Array, "neuron column"]) -> Layers:
+        """The same network with its particles elsewhere."""
+        return Layers(particles, params.head, params.origin)
 
     def respond(self, params, products):
         layers = self._trainable(params)

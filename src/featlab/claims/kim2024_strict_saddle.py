@@ -197,8 +197,14 @@ class StrictSaddle(Claim):
             students.append(teacher @ rng.standard_normal((FEATURES, FEATURES)))
             students[-1] += share * rng.standard_normal(teacher.shape)
         for missing in MISSING:
-            students.append(heads[:, missing : missing + FEATURES] @ rng.standard_normal((FEATURES, FEATURES)))
+            students.append(heads[:, missing : missing + FEATURES] @ _mixing(rng))
         return x, w, teacher, np.stack(students)
+
+
+def _mixing(rng):
+    """A random matrix with singular values from 1/2 to 2: a worse one would make rounding look like a velocity."""
+    one, other = (np.linalg.qr(rng.standard_normal((FEATURES, FEATURES)))[0] for _ in range(2))
+    return one * np.exp(rng.uniform(-np.log(2), np.log(2), FEATURES)) @ other
 
 
 def _features(heads, w, x):

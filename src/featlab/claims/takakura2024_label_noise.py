@@ -50,7 +50,7 @@ class LabelNoise(Claim):
 }"""
     sizes = {
         "tiny": Size(seeds=3, draws=(200,)),
-        "smoke": Size(seeds=8, draws=(8000,)),
+        "smoke": Size(seeds=4, draws=(2000,)),
         "laptop": Size(seeds=16, draws=(8000,)),
         "full": Size(seeds=64, draws=(20_000,)),
     }

@@ -67,8 +67,8 @@ class Regimes(Claim):
     sizes = {
         "tiny": Size(seeds=3, n=(12, 24), harmful=(6, 12)),
         "smoke": Size(seeds=16, n=(40, 80, 160), harmful=(12, 24)),
-        "laptop": Size(seeds=48, n=(80, 160, 320), harmful=(16, 32)),
-        "full": Size(seeds=64, n=(80, 160, 320, 640), harmful=(16, 32, 64)),
+        "laptop": Size(seeds=128, n=(80, 160, 320), harmful=(16, 32)),
+        "full": Size(seeds=160, n=(80, 160, 320, 640), harmful=(16, 32, 64)),
     }
     number_of_checks = 6
     minutes = 2.0  # a program for every size, and a narrow interval for every cell

@@ -308,6 +308,7 @@ def test_what_is_there_is_not_computed_again(skeleton, tmp_path, computed, no_fi
     assert computed == ["mine"] * 2
 
 
+@pytest.mark.slow
 def test_what_differs_is_computed_again(skeleton, tmp_path, computed, no_figures):
     folder, out = (
         skeleton("mine", ('"smoke": Size(seeds=4, rates=(0.2', '"smoke": Size(seeds=3, rates=(0.8')),

@@ -82,7 +82,8 @@ def needed(part):
 
 
 # Kin of what is checked at once, or followed by another test too.
-SLOW = {"GradientFlow", "MultiIndex", "XorSignalNoise", "Mixup"}
+SLOW = {"GradientFlow", "MultiIndex", "XorSignalNoise", "Mixup", "linear_errors", "equivalent_errors"}
+SLOW |= {"smallest_curvature", "feature_residual", "metric_alignment", "criterion", "label_noise_excess"}
 
 
 def cases(kind):

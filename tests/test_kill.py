@@ -166,7 +166,8 @@ def gone(session, seconds=10.0):
 
 
 @pytest.mark.skipif(not os.path.isdir("/proc/self"), reason="looks for processes in /proc")
-@pytest.mark.parametrize("blow", [signal.SIGINT, pytest.param(signal.SIGKILL, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("blow", [signal.SIGINT, signal.SIGKILL])
 def test_an_interrupt_leaves_a_store_and_no_processes(blow, tmp_path, small_units):
     """With a process for each core: all are told, as by a terminal, or the first is killed."""
     process = writer(tmp_path, seeds=300, fake=False, pool=True)

@@ -222,6 +222,7 @@ def test_endings_are_where_each_run_ends_alone(decay):
     assert len(set(read["steps_taken"])) > 1
 
 
+@pytest.mark.slow
 def test_endings_depend_neither_on_blocks_nor_on_company(monkeypatch):
     experiments, seeds = different(5, d=[50, 100, 1e3, 1e6, 1e9], noise_scale=[0.1, 0.2, 0.1, 1e-3, 1e-5])
     together = endings(experiments, seeds)

@@ -162,6 +162,7 @@ def test_gamma_and_rho_rebuild_the_weights():
         np.testing.assert_allclose(weights @ noise.T, now.noise_product, atol=1e-12)
 
 
+@pytest.mark.slow
 def test_without_a_signal_gamma_is_the_component_along_its_direction():
     experiment = make(fl.networks.relu, fl.algorithms.GradientDescent(ETA))
     model = dataclasses.replace(experiment.data, snr=0.0, orthogonal=False)

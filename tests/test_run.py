@@ -305,6 +305,7 @@ def test_alpha_is_one_where_training_adds_other_vectors():
     assert (history.alpha == 1).all() and (history.residual[:, -1] > 0.01).all()
 
 
+@pytest.mark.slow
 def test_clocks_never_leave_the_run():
     for steps in (0, 1, 100):
         for clock in (P.every(7), P.evenly(10), P.geometric(1), P.geometric(10), P.at_end):
@@ -314,6 +315,7 @@ def test_clocks_never_leave_the_run():
     assert list(history.step.values) == [0] and (history.status == "trained").all()
 
 
+@pytest.mark.slow
 def test_first_reads_the_moment_and_not_the_end():
     def clock(view):
         return view.step
@@ -337,6 +339,7 @@ class Watch(fl.algorithms.AbstractAlgorithm):
         return state, fl.algorithms.Info(0.0, extra=batch.inputs[:, 1, -1])
 
 
+@pytest.mark.slow
 def test_the_second_of_two_algorithms_sees_other_batches():
     def first_and_second(view):
         return jax.numpy.stack(view.info.extra)
@@ -354,11 +357,13 @@ def test_the_second_of_two_algorithms_sees_other_batches():
     assert not np.array_equal(one, two)
 
 
+@pytest.mark.slow
 def test_numpy_numbers_of_seeds_and_steps_are_numbers():
     history = fl.run(experiment(probes=[P.train_loss], steps=np.int64(3)), seeds=np.int64(2))
     assert list(history.seed.values) == [0, 1] and history.step.values[-1] == 3
 
 
+@pytest.mark.slow
 def test_without_clean_samples_nothing_is_said_of_them():
     flipped = dataclasses.replace(small(), label_flip=1.0)
     history = fl.run(experiment(data=flipped, probes=[P.clean_noisy_split], steps=2), seeds=1)

@@ -96,7 +96,7 @@ def test_the_limit_of_the_uniform_gram_matrix_has_its_moments():
     assert np.all(abs(z.mean(axis=1)) < 0.07) and np.all(abs(z.std(axis=1) - 1) < 0.05)
 
 
-@pytest.mark.parametrize("unit_norm", [False, True])
+@pytest.mark.parametrize("unit_norm", [pytest.param(False, marks=pytest.mark.slow), True])
 @pytest.mark.parametrize("d", [30.0, pytest.param(1e6, marks=pytest.mark.slow)])
 def test_fresh_products_have_the_gram_matrix_of_the_weights(d, unit_norm):
     space = Span.create(d, 9)

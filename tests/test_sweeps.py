@@ -63,7 +63,8 @@ UNTIL = dataclasses.replace(
 )
 
 
-@pytest.mark.parametrize("precision, tolerance", [pytest.param(64, 1e-9, marks=pytest.mark.slow), (32, 1e-5)])
+@pytest.mark.slow
+@pytest.mark.parametrize("precision, tolerance", [(64, 1e-9), (32, 1e-5)])
 def test_padded_sizes_in_families_end_where_each_run_ends_alone(precision, tolerance):
     """Also where runs stop at different times, and where coefficients of padding are not zero."""
     base = dataclasses.replace(UNTIL, precision=precision)

@@ -244,6 +244,7 @@ def test_a_plain_function_is_a_probe():
     assert (history.squared_start_distance[:, -1] > 0).any()
 
 
+@pytest.mark.slow
 def test_own_probe_with_names_keeps_the_span():
     moved = fl.probes.probe(equivariant=True, moved=fl.probes.Variable("row", r"\|w - w_0\|^2", "movement"))(
         squared_start_distance
@@ -287,6 +288,7 @@ class Dimmed(fl.algorithms.AbstractDescent):
         return eqx.tree_at(lambda b: b.inputs, batch, self.share * batch.inputs)
 
 
+@pytest.mark.slow
 def test_an_algorithm_that_changes_inputs_trains_on_the_changed_ones():
     """Where inputs are put together from their products, a change of them would go unseen."""
     network = fl.networks.TwoLayerCNN(width=2, init_scale=0.1)

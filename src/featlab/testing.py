@@ -150,7 +150,7 @@ def check_data_model(model: AbstractDataModel) -> None:
                 )
         padded = _draw(model, network, space, model.n + 3, 0, key)
         np.testing.assert_allclose(padded.training.inputs[: model.n], draw.training.inputs, atol=1e-12)
-        np.testing.assert_array_equal(padded.training.labels[: model.n], draw.training.labels)
+        np.testing.assert_allclose(padded.training.labels[: model.n], draw.training.labels, atol=1e-12)
         assert not bool(jnp.any(padded.training.mask[model.n :]))
         if model.equivariant:
             room = model.vectors(model.n) + network.vectors()

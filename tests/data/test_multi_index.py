@@ -65,6 +65,7 @@ def test_labels_are_the_link_and_noise_of_the_given_size():
         assert_allclose(np.mean(noise**4), 3 / 16, rtol=4 * few)
 
 
+@pytest.mark.slow
 def test_labels_of_several_directions_are_the_link_of_all_of_them():
     draw, test = drawn(MULTI, seeds=3)
     directions = np.asarray(draw.truth.directions)

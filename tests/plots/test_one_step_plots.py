@@ -358,6 +358,7 @@ def test_what_spectra_refuse(dataset, which, words):
 # -- a real run
 
 
+@pytest.mark.slow
 def test_a_real_step_draws_all_there_is():
     """Small, one seed at a time; that the numbers agree is for the claims to say."""
     experiment = stated(

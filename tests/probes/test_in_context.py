@@ -11,6 +11,7 @@ import pytest
 import featlab as fl
 from featlab.task import Task, draw_run
 
+pytestmark = pytest.mark.xdist_group("in context")  # one training for all
 SEED, STEPS = 7, 60
 
 

@@ -86,6 +86,7 @@ def test_label_noise_costs_its_variance_times_the_degrees_of_freedom(read):
             assert abs(read.label_noise_excess[i, j] / expected - 1) > 1e-6  # it was drawn
 
 
+@pytest.mark.slow
 def test_rows_that_do_not_count_change_nothing():
     few = [*PROBES[:2], PROBES[2](draws=5)]
     testing.check_padding(experiment(probes=few), steps=1)

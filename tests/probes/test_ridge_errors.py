@@ -140,6 +140,7 @@ def test_plain_inputs_use_every_sample(view):
     agrees(found, "linear", lambda x: x, sets, np.asarray(view.task.draw.truth.directions[0]))
 
 
+@pytest.mark.slow
 def test_equivalent_features_of_a_linear_activation_are_the_features_themselves():
     with jax.enable_x64(True):
         network = fl.networks.TwoLayer(width=WIDTH, activation=fl.networks.identity)

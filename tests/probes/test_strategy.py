@@ -66,6 +66,7 @@ def on_own_class(w, mu, noise, clean, labels):
     return signals, np.array([filters @ xi for filters, xi in zip(own, noise)])
 
 
+@pytest.mark.slow
 def test_what_sam_switches_off_and_how_alignments_grow():
     """SAM for four steps, then descent, against NumPy at every step."""
     radius, switch = 0.5, 4
@@ -91,6 +92,7 @@ def test_what_sam_switches_off_and_how_alignments_grow():
         np.testing.assert_allclose(history[f"{name}_growth"], [0, *np.diff(values)], atol=1e-12)
 
 
+@pytest.mark.slow
 def test_a_far_perturbation_switches_off_everything_and_none_nothing():
     """Noise vectors are orthogonal at d = inf, so uphill points away from every one that is active."""
 

@@ -86,9 +86,7 @@ class FeatureTasks(AbstractDataModel):
         return Batch(batch.inputs, labels, labels, batch.mask, task), directions
 
     def _labelled(self, truth, inputs, mask):
-        # Sums and not matrix products, whose rounding depends on how many rows there are: padding changes nothing.
-        products = jnp.sum(inputs[:, None] * truth.weights[None], axis=2)
-        labels = jnp.sum(self.activation(products)[:, None] * truth.heads.T[None], axis=2) / self.width
+        labels = self.activation(inputs @ truth.weights.T) @ truth.heads / self.width
         labels = labels[:, 0] if self.features == 1 else labels
         return Batch(inputs[:, None], labels, labels, mask)
 

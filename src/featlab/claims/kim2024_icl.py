@@ -19,9 +19,9 @@ missed. The teacher has 30 neurons of the same law as the student's start; the p
 
 The control judges the student with too few features as if it had enough.
 
-The theorem is about the best $\Gamma$, and static and modified do as it says. Attention does in most runs; some, two
-of 12 at laptop size, stay on the plateau of one missing feature, a fifth of the variance, after four times as many
-steps too. So the average over seeds is undecided.
+The theorem is about the best $\Gamma$, and static and modified do as it says. Attention does in most runs; some,
+two of 12 at laptop size, stay on the plateau of one missing feature, a fifth of the variance, after four times as
+many steps too. So the average over seeds is undecided.
 """
 
 from __future__ import annotations

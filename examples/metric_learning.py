@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import optax
 import xarray as xr
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
@@ -27,7 +26,7 @@ DECAYS = (0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0, 8.0, 10.0)  # a
 D, TASKS, NOISE = 1000, 5, 1.0  # d, m/n, sigma^2
 DOF = 1.2 * NOISE * (1 + TASKS**-0.5) ** 2  # sigma'^2, just above the edge of the noise of the tasks
 GRID = tuple(float(one) for one in 10.0 ** np.arange(-3, 1.75, 0.25))
-ADAM = fl.algorithms.Descent(optax.adam(0.3))
+ADAM = fl.algorithms.Adam(0.3, beta2=0.999, bias_correction=True)
 LOOKS: dict[str, dict[str, Any]] = {
     "tuned ridge": {"color": "#BB5566", "linestyle": "--", "marker": "s"},
     "learnt metric": {"color": "#004488", "linestyle": "-", "marker": "o"},

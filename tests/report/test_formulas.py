@@ -27,7 +27,7 @@ def text_of(formula, block=True):
 
 
 # Commands that show letters of the alphabet, by what they show; all others show none.
-SHOWN = {"log": "log", "exp": "exp", "min": "min", "inf": "inf", "cos": "cos", "ell": "l"}
+SHOWN = {"log": "log", "exp": "exp", "min": "min", "max": "max", "inf": "inf", "cos": "cos", "ell": "l"}
 
 
 @pytest.mark.parametrize(

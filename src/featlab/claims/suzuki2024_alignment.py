@@ -23,13 +23,11 @@ trains with $\sigma' = 0$.
 from __future__ import annotations
 
 import dataclasses
-import functools
 from typing import Any
 
 import numpy as np
-import optax
 
-from featlab.algorithms import Descent
+from featlab.algorithms import Adam
 from featlab.claims._claim import Assumption, Claim, Size
 from featlab.claims._judge import bounded_by, exceeds
 from featlab.claims.suzuki2024_metric import Metric
@@ -45,8 +43,6 @@ ALIGNED, FLAT = (2.0, 3.0, 5.0, 10.0), (0.0, 0.5)  # a
 BEYOND = 1.2  # sigma'^2 in units of the edge
 # Penalties of ridge regression, in units of sigma^2.
 GRID = tuple(float(one) for one in 10.0 ** np.arange(-3, 1.75, 0.25))
-
-adam = functools.cache(optax.adam)  # a new one would be a new program
 
 
 class Alignment(Claim):
@@ -163,7 +159,7 @@ class Alignment(Claim):
             ),
             network=TwoLayerLinear(diagonal=True, **start),
             objective=ProfileRidge(penalty=penalty, dof=dof),
-            algorithm=Descent(adam(self.learning_rate)),
+            algorithm=Adam(self.learning_rate, beta2=0.999, bias_correction=True),
             probes=probes or [ridge_risk(penalty=(penalty,))],
             steps=steps,
             record=record,

@@ -30,9 +30,8 @@ from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
-import optax
 
-from featlab.algorithms import Descent
+from featlab.algorithms import Adam
 from featlab.claims._claim import Assumption, Claim, Size
 from featlab.claims._judge import agrees, bounded_by, exceeds, identity
 from featlab.data import LinearRegression, power_law
@@ -146,7 +145,7 @@ class Metric(Claim):
             ),
             network=TwoLayerLinear(),
             objective=ProfileRidge(penalty=penalty, dof=dof),
-            algorithm=Descent(optax.adam(self.learning_rate)),
+            algorithm=Adam(self.learning_rate, beta2=0.999, bias_correction=True),
             probes=probes,
             steps=steps,
             record=record,

@@ -24,7 +24,8 @@ verify: install           ## put every theorem to the test; exit 3 says that one
 	$(BIN)/featlab verify --all --out out/verdicts
 
 test: install lint types  ## everything that decides, within minutes on two cores
-	$(BIN)/python -m pytest -n 2 --dist loadgroup -m 'not slow'
+	FEATLAB_TESTS=fast $(BIN)/python -m pytest -n 2 --dist loadgroup -m 'not slow and not rounding'
+	$(BIN)/python -m pytest -n 2 --dist loadgroup -m 'not slow and rounding'
 
 test-slow: install        ## the same honesty, more seeds, and every deliberate defect
 	$(BIN)/python -m pytest

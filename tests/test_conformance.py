@@ -15,7 +15,7 @@ from featlab.objectives import AbstractObjective
 from featlab.probes import AbstractRunning, Probe
 from featlab.products import ProductTask
 
-pytestmark = pytest.mark.gpu
+pytestmark = [pytest.mark.gpu, pytest.mark.rounding]
 
 TWO_LAYER = fl.networks.TwoLayer(width=4, activation=jnp.tanh)
 INDEX: dict[str, Any] = {

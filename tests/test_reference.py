@@ -9,7 +9,7 @@ import pytest
 import featlab as fl
 from featlab.trajectory import draw_one
 
-pytestmark = pytest.mark.gpu
+pytestmark = [pytest.mark.gpu, pytest.mark.rounding]
 
 STEPS = 60
 ETA, BETA, DECAY, BATCH = 0.7, 0.8, 0.02, 5

@@ -16,7 +16,7 @@ from featlab.data import Batch
 from featlab.task import Task
 from featlab.trajectory import draw_one
 
-pytestmark = pytest.mark.gpu
+pytestmark = [pytest.mark.gpu, pytest.mark.rounding]
 
 A, P = fl.algorithms, fl.probes
 STEPS, SEED, WIDTH, BATCH, SWITCH = 50, 3, 3, 3, 20

@@ -15,6 +15,8 @@ from featlab.trajectory import draw_one
 N, WIDTH, ETA, PENALTY = 9, 5, 4.0, 0.03
 DATA = fl.data.SingleIndex(n=N, d=20, link=jnp.sin, label_noise=0.3)
 
+pytestmark = pytest.mark.rounding
+
 
 def weights(view):
     return view.params.weights

@@ -13,6 +13,7 @@ import featlab as fl
 from featlab.space import Ambient, Span
 from featlab.task import draw_run
 
+pytestmark = pytest.mark.rounding
 NETWORK = fl.networks.TwoLayer(width=1)
 SINGLE = fl.data.SingleIndex(n=40, d=30, link=jnp.tanh, label_noise=0.5)
 LINEAR = fl.data.SingleIndex(n=15, d=60, link=fl.networks.identity, label_noise=0.7)

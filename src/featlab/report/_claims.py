@@ -203,12 +203,12 @@ def _entry(claim: Claim) -> dict[str, Any]:
 
 
 def paper_of(reference: str) -> str:
-    """The first author's family name and the year, from BibTeX."""
+    """The family names of one or two authors, or the first of more, and the year, from BibTeX."""
     fields = {}
     for line in reference.replace(", author", ",\n author").replace(", year", ",\n year").splitlines():
         key, equals, value = line.partition("=")
         if equals:
             fields[key.strip().lower()] = value.strip().strip(",}{ ")
-    author = fields.get("author", "").split(" and ")[0].split(",")[0]
-    others = " et al." if " and " in fields.get("author", "") else ""
-    return f"{author}{others} {fields.get('year', '')}".strip()
+    names = [author.split(",")[0].strip() for author in fields.get("author", "").split(" and ")]
+    authors = " and ".join(names) if len(names) <= 2 and "others" not in names else f"{names[0]} et al."
+    return f"{authors} {fields.get('year', '')}".strip()

@@ -10,6 +10,7 @@ import pytest
 import featlab as fl
 from featlab.claims import find_claims
 from featlab.report._formulas import lines, mathml
+from featlab.report._words import paragraphs
 
 
 def formulas():
@@ -24,6 +25,14 @@ def formulas():
 
 def text_of(formula, block=True):
     return "".join(ElementTree.fromstring(mathml(formula, block=block)).itertext())
+
+
+def test_words_have_lists_and_emphasis_and_stars_of_their_own():
+    text = "Of *two* kinds, |mu|* = 2 SNR*.\n\n* *one*: $x$\n  and more;\n* <two>."
+    first, rest = paragraphs(text).split("\n")
+    assert first == "<p>Of <em>two</em> kinds, |μ|* = 2 SNR*.</p>"
+    items = "<li><em>one</em>: <math><mi>x</mi></math> and more;</li>", "<li>&lt;two&gt;.</li>"
+    assert rest == f"<ul>{''.join(items)}</ul>"
 
 
 # Commands that show letters of the alphabet, by what they show; all others show none.

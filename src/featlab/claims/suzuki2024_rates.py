@@ -117,7 +117,7 @@ def penalties(name: str, n: int, noise: float) -> tuple[float, float]:
 class Rates(Claim):
     """The claim of this file."""
 
-    title = "with W'W = Sigma_beta the risk falls as n^-2/3 and n^-1/2 where that of tuned ridge does not fall"
+    title = "with the metric of the tasks the risk falls as n^(-2/3) and n^(-1/2), where that of tuned ridge stays"
     statement = (
         r"W^\top W = \Sigma_\beta: \ R \asymp \sum_j \min\{\tfrac{\sigma^2}{n}, \lambda_j \nu_j\} \asymp "
         r"n^{-2/3},\ n^{-1/2}; \qquad W = I: \ \min_\lambda R = \Omega(1)"

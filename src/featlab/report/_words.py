@@ -20,7 +20,8 @@ _GREEK = {
     "alpha": "α", "beta": "β", "gamma": "γ", "epsilon": "ε", "eta": "η", "theta": "θ", "kappa": "κ", "lambda": "λ",
     "mu": "μ", "xi": "ξ", "rho": "ρ", "sigma": "σ", "tau": "τ", "phi": "φ", "psi": "ψ",
 }  # fmt: skip
-_INLINE = re.compile(r"(?<!\\)\$(?!\$)(.+?)(?<!\\)\$|`([^`]+)`", re.DOTALL)
+EMPHASIS = r"(?<![\w*|)])\*([^*\s][^*]*)\*(?!\w)"  # the star of SNR* or |mu|* begins none
+_INLINE = re.compile(rf"(?<!\\)\$(?!\$)(.+?)(?<!\\)\$|`([^`]+)`|{EMPHASIS}", re.DOTALL)
 _BLOCK = re.compile(r"(?<!\\)\$\$(.+?)\$\$", re.DOTALL)
 _GREEK_WORD = re.compile(rf"(?<![A-Za-z\\&])({'|'.join(_GREEK)})(?![A-Za-z0-9])")
 _RAISED = re.compile(r"\^(-?)(?:\(([^()]*)\)|(\w+(?:\.\d+)?))")
@@ -55,7 +56,7 @@ def _raised(found: re.Match[str]) -> str:
 
 
 def paragraphs(text: str) -> Markup:
-    """Text with `$...$`, `$$...$$` and backticks; an empty line begins a new paragraph."""
+    """Text with `$...$`, `$$...$$`, backticks and stars; an empty line begins a new paragraph or list."""
     from markupsafe import Markup
 
     parts = []
@@ -63,8 +64,21 @@ def paragraphs(text: str) -> Markup:
         if k % 2:
             parts.append(formula(piece))
         else:
-            parts += [Markup("<p>{}</p>").format(_line(one)) for one in re.split(r"\n\s*\n", piece) if one.strip()]
+            parts += [_paragraph(one.strip()) for one in re.split(r"\n\s*\n", piece) if one.strip()]
     return Markup("\n").join(parts)
+
+
+def _paragraph(text: str) -> Markup:
+    """Lines that begin with a star are items of a list."""
+    from markupsafe import Markup
+
+    before, *items = re.split(r"(?:^|\n)\* ", text)
+    done = Markup("<p>{}</p>").format(_line(before)) if before.strip() else Markup("")
+    if items:
+        done += Markup("<ul>{}</ul>").format(
+            Markup("").join(Markup("<li>{}</li>").format(_line(i)) for i in items)
+        )
+    return done
 
 
 def sentence(text: str) -> Markup:
@@ -89,7 +103,10 @@ def _line(text: str) -> Markup:
     done, last = Markup(""), 0
     for found in _INLINE.finditer(text):
         done += typeset(_plain(text[last : found.start()]))
-        done += Markup("<code>{}</code>").format(found[2]) if found[1] is None else _inline(found[1])
+        if found[3] is not None:
+            done += Markup("<em>{}</em>").format(typeset(_plain(found[3])))
+        else:
+            done += Markup("<code>{}</code>").format(found[2]) if found[1] is None else _inline(found[1])
         last = found.end()
     return done + typeset(_plain(text[last:]))
 

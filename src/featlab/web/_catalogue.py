@@ -26,6 +26,7 @@ from featlab.networks import TwoLayerCNN, erf, hermite_series, identity, leaky_r
 from featlab.probes import until
 from featlab.report._claims import paper_of
 from featlab.report._formulas import lines, mathml
+from featlab.report._words import EMPHASIS
 from featlab.web._fields import Field, field_of, plain_symbol
 
 SECTIONS = ("data", "network", "algorithm")
@@ -359,7 +360,7 @@ def _formula(latex: str) -> str:
 
 
 def _prose(text: str) -> list[list[str]]:
-    """Paragraphs of words and formulas in turn."""
+    """Paragraphs of words and formulas in turn; stars that mark emphasis are left out, those of lists are dots."""
 
     def formula(latex: str) -> str:
         try:
@@ -370,4 +371,5 @@ def _prose(text: str) -> list[list[str]]:
     def pieces(paragraph: str) -> list[str]:
         return [formula(one) if k % 2 else one for k, one in enumerate(re.split(r"\$([^$]+)\$", paragraph))]
 
+    text = re.sub(r"(^|\n)\* ", r"\1• ", re.sub(EMPHASIS, r"\1", text))
     return [pieces(paragraph) for paragraph in re.split(r"\n\s*\n", text)]

@@ -114,6 +114,7 @@ def test_a_small_inverse_is_an_inverse():
     np.testing.assert_allclose(inverse(matrix) @ matrix, np.eye(5), atol=1e-6)
 
 
+@pytest.mark.rounding
 def test_the_teacher_is_white_over_the_law_of_the_inputs(task):
     """By the quadrature it was whitened with, to rounding; and on fresh inputs, to their scatter."""
     truth, data = task.draw.truth, task.data
@@ -190,6 +191,7 @@ def test_the_risk_scatters_as_one_over_the_root_of_the_tasks(task):
     assert spread(5) / spread(80) == pytest.approx(4, rel=0.45)
 
 
+@pytest.mark.rounding
 def test_prompts_of_the_data_are_tasks_of_the_features(task):
     prompts = eqx.filter_jit(task.data.prompts)
     batch, directions = prompts(jax.random.key(1), task.draw.truth, task.draw.space, 3, 4)

@@ -221,6 +221,7 @@ def test_workers_may_come_later():
 # ---- deaths
 
 
+@pytest.mark.slow
 def test_a_worker_that_is_killed_is_replaced_by_the_others(tmp_path):
     plain, killed = fl.sweep(experiment(5000), GRID, 16), []
     with started(tmp_path, 2, "--no-nanny") as (file, (scheduler, *workers)):

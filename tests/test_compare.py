@@ -192,6 +192,7 @@ def test_bad_calls_are_refused_before_anything_is_trained(experiment, monkeypatc
 GRID = {"data.snr": [0.2, 0.8]}
 
 
+@pytest.mark.slow
 def test_with_a_grid_each_is_exactly_the_sweep_alone_and_is_kept(experiment, tmp_path, monkeypatch):
     less = replace(experiment, probes=[train_loss])
     wanted = {"gd": GD, "my/sam": NEAR}

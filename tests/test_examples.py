@@ -44,6 +44,7 @@ def test_the_cao_pair_differs_in_the_signal_alone_and_in_what_is_learnt():
     assert (bad.rho.max(["class", "filter", "sample"]) > 10 * bad.gamma.max(["class", "filter"])).all()
 
 
+@pytest.mark.slow
 def test_the_heat_map_draws_and_is_kept(tmp_path, monkeypatch):
     monkeypatch.syspath_prepend(FILES[0].parent)
     import heatmap

@@ -259,7 +259,9 @@ def test_a_strategy_equals_its_update_in_a_span_on_padded_rows(case):
     agrees_with_numpy(case, fl.Span, rows=11)
 
 
-@pytest.mark.parametrize("case", PRODUCTS)
+@pytest.mark.parametrize(
+    "case", [PRODUCTS[0], *(pytest.param(one, marks=pytest.mark.slow) for one in PRODUCTS[1:])]
+)
 def test_a_strategy_equals_its_update_in_products_on_padded_rows(case):
     agrees_with_numpy(case, fl.Span, rows=11, products=True)
 

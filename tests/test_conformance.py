@@ -83,6 +83,7 @@ def needed(part):
 
 # Kin of what is checked at once, or followed by another test too.
 SLOW = {"GradientFlow", "MultiIndex", "XorSignalNoise", "Mixup", "linear_errors", "equivalent_errors"}
+SLOW |= {"nonlinear_tasks", "strict_saddle", "metric_spectrum", "test_loss", "BirthDeath", "SparseSignalNoise"}
 SLOW |= {"singular_overlaps", "spiked_gaps", "step_direction", "weight_spectrum", "hermite_content"}
 SLOW |= {"smallest_curvature", "feature_residual", "metric_alignment", "criterion", "label_noise_excess"}
 

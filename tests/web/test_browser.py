@@ -135,6 +135,7 @@ def test_two_tabs_train_at_once_each_its_own(visit, server):
     assert low.locator("#number").inner_text() != high.locator("#number").inner_text()
 
 
+@pytest.mark.slow
 def test_a_click_in_the_phase_diagram_moves_the_sliders(visit, server):
     page = visit(f"{server.url}#{SMALL}")
     page.wait_for_selector("#diagram svg")

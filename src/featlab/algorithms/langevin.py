@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import abc
 from typing import Any, ClassVar
 
 import jax
@@ -43,9 +44,9 @@ class AbstractParticleFlow(AbstractAlgorithm):
         params = network.with_particles(state.params, jax.tree.unflatten(form, moved))
         return State(params, state.step + 1), Info(value)
 
+    @abc.abstractmethod
     def moved(self, key: PRNGKeyArray, particles: Array, drift: Array) -> Array:
         """Where the particles go, their `drift` being the gradient of the first variation at each."""
-        raise NotImplementedError
 
 
 class Langevin(AbstractParticleFlow):

@@ -35,6 +35,7 @@ from featlab.algorithms import Adam, BirthDeath
 from featlab.claims._claim import Assumption, Claim, Size
 from featlab.claims._judge import agrees, bounded_by
 from featlab.claims._picture import MOMENTS
+from featlab.claims.kim2024_strict_saddle import StrictSaddle
 from featlab.data import FeatureTasks, Stream
 from featlab.experiment import Experiment
 from featlab.fields import real, whole
@@ -65,12 +66,7 @@ class InContextLearning(Claim):
         "a model ends with more than 2 % of the variance missed, or more than 5 % from 2/7 where two of seven "
         "features are too many, or errs more than before training on a task that is not linear"
     )
-    reference = """@inproceedings{kim2024transformers,
-  title     = {Transformers Learn Nonlinear Features In Context: Nonconvex Mean-field Dynamics on the Attention Landscape},
-  author    = {Kim, Juno and Suzuki, Taiji},
-  booktitle = {International Conference on Machine Learning},
-  year      = {2024}
-}"""  # noqa: E501
+    reference = StrictSaddle.reference
     sizes = {
         "tiny": Size(seeds=3, neurons=(20,), batch=(32,), steps=(20,)),
         "smoke": Size(seeds=4, neurons=(300,), batch=(256,), steps=(300,)),

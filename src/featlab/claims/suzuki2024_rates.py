@@ -28,6 +28,7 @@ import numpy as np
 from featlab.algorithms import GradientDescent
 from featlab.claims._claim import Assumption, Claim, Size
 from featlab.claims._judge import agrees, scales_as
+from featlab.claims.suzuki2024_metric import Metric
 from featlab.data import LinearRegression, power_law, spiked
 from featlab.experiment import Experiment
 from featlab.fields import function, real
@@ -126,12 +127,7 @@ class Rates(Claim):
         "an exponent differs from the theorem's by more than its margin, or a simulated risk from the equivalent "
         "by more than 5 %"
     )
-    reference = """@inproceedings{suzuki2024optimal,
-  title     = {Optimal Criterion for Feature Learning of Two-Layer Linear Neural Network in High Dimensional Interpolation Regime},
-  author    = {Suzuki, Keita and Suzuki, Taiji},
-  booktitle = {International Conference on Learning Representations},
-  year      = {2024}
-}"""  # noqa: E501
+    reference = Metric.reference
     sizes = {
         "tiny": Size(seeds=3, harmful=(8,), misaligned=(16,)),
         "smoke": Size(seeds=16, harmful=(32,), misaligned=(32,)),

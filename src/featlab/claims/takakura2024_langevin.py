@@ -31,6 +31,7 @@ import numpy as np
 from featlab.algorithms import Langevin
 from featlab.claims._claim import Assumption, Claim, Size
 from featlab.claims._judge import agrees, bounded_by, exceeds, identity
+from featlab.claims.takakura2024_label_noise import LabelNoise
 from featlab.data import SingleIndex
 from featlab.experiment import Experiment
 from featlab.fields import real, whole
@@ -81,12 +82,7 @@ class LangevinRate(Claim):
         r"\qquad \mathcal{L} = F + r\, \mathbb{E}\|w\|^2 + \tau \int \mu \log \mu"
     )
     refuted_if = "the free energy rises, the bound is broken, or the late rate is not twice the spectral gap"
-    reference = """@inproceedings{takakura2024mean,
-  title     = {Mean-field Analysis on Two-layer Neural Networks from a Kernel Perspective},
-  author    = {Takakura, Shokichi and Suzuki, Taiji},
-  booktitle = {International Conference on Machine Learning},
-  year      = {2024}
-}"""
+    reference = LabelNoise.reference
     sizes = {
         "tiny": Size(seeds=3, temperature=(0.16,)),
         "smoke": Size(seeds=6, temperature=(0.04, 0.16)),

@@ -26,7 +26,7 @@ from featlab.claims import (
     identity,
     scales_as,
 )
-from featlab.claims._claim import SIZES
+from featlab.claims._claim import SIZES, Size
 from featlab.claims.cao2022_phase import Phase
 from featlab.task import unbatched
 from featlab.verdict import EXIT_CODES, Verdict
@@ -445,6 +445,27 @@ def test_a_perturbed_claim_differs_in_one_knob(claim):
         assert len(changed) == 1, change
 
 
+def test_experiments_side_by_side_are_read_as_one_by_one():
+    reports: list[int] = []
+    plain, several = Lab(Size(seeds=3), [5, 6, 7]), Lab(Size(seeds=3), [5, 6, 7], reports.append)
+    first = fl.Experiment(
+        data=fl.data.SignalNoise(n=4, d=50, snr=0.5),
+        network=fl.networks.TwoLayerCNN(width=2),
+        algorithm=fl.algorithms.GradientDescent(0.1),
+        probes=[fl.probes.train_loss],
+        steps=3,
+    )
+    both = {"slow": first, "fast": dataclasses.replace(first, algorithm=fl.algorithms.GradientDescent(0.3))}
+    read = several.several(both)
+    for name, one in both.items():
+        assert set(read[name]) == set(alone := plain.endings(one))
+        for variable, values in alone.items():
+            np.testing.assert_array_equal(read[name][variable], values)
+    assert not np.array_equal(read["slow"]["train_loss"], read["fast"]["train_loss"])
+    assert several.endings(first, remember="slow") is several.several(both)["slow"]  # nothing is run twice
+    assert several.runs == several.trainings == max(reports) == 6 and several.deciding == list(both.values())
+
+
 class Rehearsal(Lab):
     """A lab that trains nothing: every run ends with the same made-up numbers."""
 
@@ -452,8 +473,7 @@ class Rehearsal(Lab):
         def __missing__(self, name):
             return np.ones(self["seeds"], bool) if name == "trained" else np.full(self["seeds"], 0.1)
 
-    def endings(self, experiment, remember=None):
-        self.deciding.append(experiment)
+    def _endings(self, experiment):
         made_up = self.Endings(seeds=len(self.seeds))
         for probe in experiment.probes:
             known = getattr(probe, "settings", {}) | {

@@ -29,6 +29,7 @@ _TOGETHER = 64  # runs in a block on a CPU, at most
 _BLOCKS = 64  # in a call, at most
 _WORK = 2e10  # operations in a call, or one block: some tenths of a second on a CPU
 _COMPILING = 1e11  # operations that take no longer than compiling a program for them
+_TUNING = 1e14  # operations in a call of a GPU that are worth trying out several kernels for
 _MEMORY = 0.25  # of a GPU, that a block may fill
 
 
@@ -138,7 +139,9 @@ def compute(group: Group, runs: Runs, *, reduced: bool = False) -> dict[str, np.
     with jax.enable_x64(group.first.precision == 64), jax.default_matmul_precision("highest"):
         numbers = _numbers(group, runs, slots)
         counts = jnp.asarray(count), jnp.asarray(group.first.last_step)
-        read = _finish(numbers, *counts, group.space, group.rows, group.products, reduced)
+        tuned = jax.default_backend() == "cpu" or slots.size * work(group) > _TUNING
+        finish = _finish if tuned else _finish_untuned
+        read = finish(numbers, *counts, group.space, group.rows, group.products, reduced)
         read = jax.device_get(read)
     found = {}
     for name, value in read.items():
@@ -173,8 +176,7 @@ def _numbers(group: Group, runs: Runs, slots: np.ndarray) -> tuple[Experiment, E
     return jax.tree.unflatten(parts, shared_leaves), members, seeds
 
 
-@eqx.filter_jit
-def _finish(numbers, count, steps, space, rows, products, reduced):
+def _all_blocks(numbers, count, steps, space, rows, products, reduced):
     """The blocks of a unit one after the other, `count` of them; the rest of the results stays zero."""
 
     def one(k):
@@ -191,6 +193,11 @@ def _finish(numbers, count, steps, space, rows, products, reduced):
         return jax.tree.map(lambda into, value: into.at[k].set(value), found, one(k))
 
     return jax.lax.fori_loop(0, count, put, nothing)
+
+
+_finish = eqx.filter_jit(_all_blocks)
+# Kernels are tried out one at a time, also where programs compile side by side: more than half of their time.
+_finish_untuned = eqx.filter_jit(_all_blocks, compiler_options={"xla_gpu_autotune_level": 0})
 
 
 def follow(block: Block, steps: Any, *, reduced: bool) -> dict[str, Any]:

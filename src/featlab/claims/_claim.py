@@ -5,7 +5,10 @@ from __future__ import annotations
 import abc
 import dataclasses
 import math
+import os
+import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -65,7 +68,7 @@ class Lab:
         self.runs = 0
         self.trained = 0
         self.trainings = 0
-        self._tell, self._last = tell, 0
+        self._tell, self._lock = tell, threading.Lock()
         self._found: dict[Any, xr.Dataset] = {}
         self._read: dict[Any, dict[str, np.ndarray]] = {}
 
@@ -75,7 +78,7 @@ class Lab:
             return self._found[remember]
         found = boundary(
             make, parameter, variable, levels, over=over, seeds=self.seeds, between=between,
-            tolerance=tolerance, tell=self._told,
+            tolerance=tolerance, tell=self._counting(),
         )  # fmt: skip
         ((name, values),) = over.items()
         for value in values:
@@ -93,7 +96,25 @@ class Lab:
         """What the probes read at the end, one run for each seed; `remember` as for `boundary`."""
         if remember is not None and remember in self._read:
             return self._read[remember]
-        read = endings([experiment] * len(self.seeds), self.seeds, tell=self._told)
+        return self._recorded(experiment, self._endings(experiment), remember)
+
+    def several(self, experiments: Mapping[Any, Experiment]) -> dict[Any, dict[str, np.ndarray]]:
+        """`endings` of each, remembered by its name: as many at a time as there are cores.
+
+        Programs then compile side by side, which on a GPU is most of the time.
+        """
+        missing = {name: one for name, one in experiments.items() if name not in self._read}
+        with ThreadPoolExecutor(max_workers=os.cpu_count()) as pool:
+            for (name, one), read in zip(missing.items(), pool.map(self._endings, missing.values())):
+                self._recorded(one, read, name)
+        return {name: self._read[name] for name in experiments}
+
+    def _endings(self, experiment: Experiment) -> dict[str, np.ndarray]:
+        return endings([experiment] * len(self.seeds), self.seeds, tell=self._counting())
+
+    def _recorded(
+        self, experiment: Experiment, read: dict[str, np.ndarray], remember: Any
+    ) -> dict[str, np.ndarray]:
         self.deciding.append(experiment)
         self.trained += int(read["trained"].sum())
         self.runs += len(self.seeds)
@@ -105,11 +126,18 @@ class Lab:
     def trained_fraction(self) -> float:
         return self.trained / self.runs if self.runs else 1.0
 
-    def _told(self, done: int) -> None:
-        """Counts trainings from reports that begin anew with every call of `endings`."""
-        self.trainings += done - self._last if done > self._last else done
-        self._last = done
-        self._tell(self.trainings)
+    def _counting(self) -> Callable[[int], None]:
+        """Counts trainings, from reports that begin anew with every call of `endings`."""
+        last = 0
+
+        def told(done: int) -> None:
+            nonlocal last
+            with self._lock:
+                self.trainings += done - last if done > last else done
+                last = done
+                self._tell(self.trainings)
+
+        return told
 
 
 class Claim(Part):

@@ -96,28 +96,33 @@ class InContextLearning(Claim):
         return [Assumption("M / N: the student is wide", data.data.width / width, "<< 1")]
 
     def checks(self, lab):
-        missed = {(m, k): self._read(lab, m, k)["missed"] for k in (STUDENT, TOO_MANY) for m in MODELS}
+        read = self._read(lab, [(model, true) for true in (STUDENT, TOO_MANY) for model in MODELS])
+        missed = {name: one["missed"] for name, one in read.items()}
         for model in MODELS:
             yield bounded_by(f"variance missed by {model}", missed[model, STUDENT], MISSED)
         floor = 1 - STUDENT / TOO_MANY
         for model in MODELS:
             yield agrees(f"variance missed by {model}, 5 of 7 features", missed[model, TOO_MANY], floor)
         for true in (STUDENT, TOO_MANY):
-            ratios = np.concatenate([self._read(lab, model, true)["ratio"].T for model in MODELS])
+            ratios = np.concatenate([read[model, true]["ratio"].T for model in MODELS])
             cells = tuple(f"{model}, {task}" for model in MODELS for task in TASKS)
             name = f"error of nonlinear tasks over that of untrained features, k_true = {true}"
             yield bounded_by(name, ratios, 1.0, cells=cells)
 
     def control(self, lab):
-        return bounded_by("variance missed by static", self._read(lab, "static", TOO_MANY)["missed"], MISSED)
+        case = ("static", TOO_MANY)
+        return bounded_by("variance missed by static", self._read(lab, [case])[case]["missed"], MISSED)
 
-    def _read(self, lab, model, true):
+    def _read(self, lab, cases):
         (neurons,), (batch,), (steps,) = lab.size.neurons, lab.size.batch, lab.size.steps
-        experiment = self.experiment(model, true, int(neurons), int(batch), int(steps))
-        read = lab.endings(experiment, remember=(model, true))
+        size = int(neurons), int(batch), int(steps)
+        read = lab.several({(model, true): self.experiment(model, true, *size) for model, true in cases})
         return {
-            "missed": read["in_context_loss"] / (true / 2),
-            "ratio": read["task_error"] / read["untrained_error"],
+            (model, true): {
+                "missed": one["in_context_loss"] / (true / 2),
+                "ratio": one["task_error"] / one["untrained_error"],
+            }
+            for (model, true), one in read.items()
         }
 
     def experiment(self, model: str, true: int, neurons: int, batch: int, steps: int) -> Experiment:

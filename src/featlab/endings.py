@@ -195,9 +195,10 @@ def _all_blocks(numbers, count, steps, space, rows, products, reduced):
     return jax.lax.fori_loop(0, count, put, nothing)
 
 
-_finish = eqx.filter_jit(_all_blocks)
+_jit: Any = eqx.filter_jit  # whose signature does not list the options of jax.jit
+_finish = _jit(_all_blocks)
 # Kernels are tried out one at a time, also where programs compile side by side: more than half of their time.
-_finish_untuned = eqx.filter_jit(_all_blocks, compiler_options={"xla_gpu_autotune_level": 0})
+_finish_untuned = _jit(_all_blocks, compiler_options={"xla_gpu_autotune_level": 0})
 
 
 def follow(block: Block, steps: Any, *, reduced: bool) -> dict[str, Any]:

@@ -14,7 +14,9 @@ import subprocess
 import sys
 import threading
 import traceback
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -56,9 +58,11 @@ def gathered(tasks: Sequence[Task], processes: int = 1) -> Iterator[tuple[Task, 
     waiting, finished = queue.SimpleQueue(), queue.SimpleQueue()
     for task in tasks:
         waiting.put(task)
-    workers = [_begin() for _ in range(min(processes, len(tasks)))]
+    small = all(task.job.get("size", "smoke") in ("tiny", "smoke") for task in tasks)
+    begin = partial(_begin, _quick_compiler() if small else {})
+    workers = [begin() for _ in range(min(processes, len(tasks)))]
     for place in range(len(workers)):
-        threading.Thread(target=_serve, args=(workers, place, waiting, finished), daemon=True).start()
+        threading.Thread(target=_serve, args=(workers, place, begin, waiting, finished), daemon=True).start()
     try:
         for _ in tasks:
             yield finished.get()
@@ -100,8 +104,18 @@ def _slice(claim: Claim, task: Task) -> Outcome:
     return Outcome(slice_of(claim, Path(task.store)), "its slice")
 
 
-def _begin() -> subprocess.Popen:
-    environment = dict(os.environ)
+def _quick_compiler() -> dict[str, str]:
+    """For programs that are run once or twice: on a CPU, compiling them takes longer than running them."""
+    if "XLA_FLAGS" in os.environ:
+        return {}
+    flags = ["--xla_backend_optimization_level=1"]
+    if version("jaxlib") < "0.11":  # later versions do not know it, and refuse what they do not know
+        flags.append("--xla_cpu_use_fusion_emitters=false")
+    return {"XLA_FLAGS": " ".join(flags)}
+
+
+def _begin(compiler: dict[str, str]) -> subprocess.Popen:
+    environment = os.environ | compiler
     environment["PYTHONPATH"] = os.pathsep.join(filter(None, sys.path))  # the same featlab, wherever it lies
     command = [sys.executable, "-c", "from featlab.report._gather import answer; answer()"]
     return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment, text=True)
@@ -118,7 +132,13 @@ def _end(worker: subprocess.Popen) -> None:
             pass
 
 
-def _serve(workers: list[subprocess.Popen], place: int, waiting: queue.SimpleQueue, finished: queue.SimpleQueue):
+def _serve(
+    workers: list[subprocess.Popen],
+    place: int,
+    begin: Callable[[], subprocess.Popen],
+    waiting: queue.SimpleQueue,
+    finished: queue.SimpleQueue,
+):
     """Give a process one task after the other; another one takes its place if it dies."""
     while True:
         try:
@@ -130,7 +150,7 @@ def _serve(workers: list[subprocess.Popen], place: int, waiting: queue.SimpleQue
             outcome = Outcome(None, "broke", "its process ended; perhaps it needs more memory than there is")
             _end(workers[place])
             if not waiting.empty():
-                workers[place] = _begin()
+                workers[place] = begin()
         finished.put((task, outcome))
 
 

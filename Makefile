@@ -12,8 +12,6 @@ install: .venv/installed
 	$(BIN)/pyright --version  # fetches what it needs now, so that everything else works offline
 	touch $@
 
-# Smoke-size programs are run once or twice: on a CPU, compiling them takes longer than running them.
-atlas: export XLA_FLAGS ?= --xla_backend_optimization_level=1
 atlas: install            ## the main job: put every theorem to the test, show it all in out/atlas/atlas.html
 	$(BIN)/featlab atlas --size smoke --out out/atlas
 
@@ -51,6 +49,8 @@ bench: install            ## every speed as a ratio against what one would write
 	$(BIN)/python benchmarks/workers.py
 	$(BIN)/python benchmarks/adaptive.py
 	$(BIN)/python benchmarks/ridge_path.py
+	$(BIN)/python benchmarks/in_context.py
+	$(BIN)/python benchmarks/transformer.py
 
 defects: install
 	$(BIN)/python tests/defects.py

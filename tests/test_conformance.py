@@ -36,8 +36,29 @@ REGRESSION: dict[str, Any] = {
     "network": fl.networks.TwoLayerLinear(diagonal=True, tasks=3),
     "objective": fl.objectives.ProfileRidge(penalty=0.1, dof=0.5),
 }
+CONCEPTS: dict[str, Any] = {
+    "data": fl.data.ConceptPrompts(n=6, d=40, concepts=2, length=3),
+    "network": fl.networks.ConceptTransformer(width=4),
+}
+ATTENTION: dict[str, Any] = {
+    "data": fl.data.SignalTokens(n=6, d=40, tokens=3, snr=0.5, label_flip=0.3),
+    "network": fl.networks.SoftmaxAttention(head=3, init_scale=0.3),
+}
+PAIRS: dict[str, Any] = {
+    "data": fl.data.Modalities(n=6, d=40, snr=0.5, strength=2.0, balanced=True),
+    "network": fl.networks.PatchEncoder(width=3, init_scale=0.3),
+    "objective": fl.objectives.InfoNCE(),
+}
 # What a part needs of an experiment, beyond the example's parts.
 NEEDED: dict[str, dict[str, Any]] = {
+    "stages": {"network": fl.networks.TwoLayerTransformer(head=3, value_neurons=2, init_scale=0.3)},
+    "StageTimes": {"network": fl.networks.TwoLayerTransformer(head=3, value_neurons=2, init_scale=0.3)},
+    "PatchEncoder": PAIRS,
+    "InfoNCE": PAIRS,
+    "relative_loss": PAIRS,
+    "encoder_products": PAIRS,
+    "encoder_ratio": PAIRS,
+    "downstream_error": PAIRS,
     "deactivation": {"algorithm": fl.algorithms.SAM(0.1, 0.2)},
     "Ridge": {"network": TWO_LAYER},
     "ridge_errors": INDEX,
@@ -70,6 +91,11 @@ NEEDED: dict[str, dict[str, Any]] = {
     "strict_saddle": IN_CONTEXT,
     "nonlinear_tasks": IN_CONTEXT,
     "smallest_curvature": IN_CONTEXT,
+    "concept_components": CONCEPTS,
+    "prompt_errors": CONCEPTS,
+    "attention_mass": ATTENTION,
+    "attention_products": ATTENTION,
+    "attention_scores": ATTENTION,
 }
 
 
@@ -84,7 +110,12 @@ def needed(part):
 # Kin of what is checked at once, or followed by another test too.
 SLOW = {"GradientFlow", "MultiIndex", "XorSignalNoise", "Mixup", "linear_errors", "equivalent_errors"}
 SLOW |= {"nonlinear_tasks", "strict_saddle", "metric_spectrum", "test_loss", "BirthDeath", "SparseSignalNoise"}
+SLOW |= {"AugmentedPairs", "Modalities", "PatchEncoder", "encoder_products", "downstream_error", "relative_loss"}
 SLOW |= {"singular_overlaps", "spiked_gaps", "step_direction", "weight_spectrum", "hermite_content"}
+SLOW |= {"ConceptPrompts", "prompt_errors", "concept_components"}
+SLOW |= {"attention_products", "attention_scores", "attention_mass", "SignalTokens"}
+SLOW |= {"stages", "StageTimes"}  # followed step by step in tests/probes/test_stages.py
+SLOW |= {"first_step_balance", "denoising_losses", "relative_slope"}
 SLOW |= {"smallest_curvature", "feature_residual", "metric_alignment", "criterion", "label_noise_excess"}
 
 
@@ -128,7 +159,7 @@ def test_data_model(part):
 
 @cases(AbstractNetwork)
 def test_network(part):
-    testing.check_network(part)
+    testing.check_network(part, **needed(part))
     testing.check_text(part)
     if part.equivariant:
         # A centred network begins at 0, and on which side of it is a matter of rounding; its loss is not. Test
@@ -136,17 +167,19 @@ def test_network(part):
         # among those of the start and of the moment some are not: whole test inputs, then.
         centred = getattr(part, "centred", False)
         reading = fl.probes.test_loss(count=50) if centred else fl.probes.test_error(count=50)
+        reading = fl.probes.train_loss if "objective" in needed(part) else reading  # outputs are no margins
         other = {"data": INDEX["data"]} if centred else {}
-        testing.check_rotation(testing.example_experiment(network=part, probes=(reading,), **other))
-        testing.check_span(testing.example_experiment(network=part))
+        parts = {**needed(part), "network": part}
+        testing.check_rotation(testing.example_experiment(**{**parts, **other, "probes": (reading,)}))
+        testing.check_span(testing.example_experiment(**parts))
 
 
 @cases(AbstractObjective)
 def test_objective(part):
-    testing.check_objective(part)
+    testing.check_objective(part, **needed(part))
     testing.check_text(part)
     if part.equivariant:
-        testing.check_rotation(testing.example_experiment(objective=part))
+        testing.check_rotation(testing.example_experiment(**{**needed(part), "objective": part}))
 
 
 @cases(AbstractAlgorithm)

@@ -65,6 +65,10 @@ def test_the_heat_map_draws_and_is_kept(tmp_path, monkeypatch):
         ("ridge_regimes", {"n": 64}),
         ("metric_learning", {"n": 20}),
         ("langevin", {"width": 200}),
+        ("transformer", {"every": 10}),
+        ("sign_descent", {"d": 800}),
+        ("diffusion", {"n": 6}),
+        ("contrastive", {"points": 3}),
     ],
 )
 def test_a_script_draws_its_figure(script, options, tmp_path, monkeypatch):

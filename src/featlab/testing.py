@@ -21,7 +21,7 @@ from featlab.data import AbstractDataModel, SignalNoise
 from featlab.description import describe, rebuild
 from featlab.experiment import Experiment
 from featlab.networks import AbstractNetwork, TwoLayerCNN
-from featlab.objectives import AbstractObjective
+from featlab.objectives import AbstractObjective, Supervised
 from featlab.probes import AbstractRunning, Probe, View
 from featlab.probes.running import as_running, read
 from featlab.runner import run
@@ -159,13 +159,19 @@ def check_data_model(model: AbstractDataModel) -> None:
             assert spanned.space.used == room, "vectors() says another number than was drawn"
 
 
-def check_network(network: AbstractNetwork) -> None:
-    """One number for one input, finite gradients, and the room a network says it needs."""
-    task = _task(example_experiment(network=network))
+def check_network(network: AbstractNetwork, /, **parts) -> None:
+    """One output for one input, finite gradients, and the room a network says it needs.
+
+    `parts` are what it needs of an experiment. For an objective that is a mean of losses its output is one number.
+    """
+    experiment = example_experiment(**{**parts, "network": network})
+    task = _task(experiment)
     outputs, gradient = eqx.filter_jit(
         lambda t: (t.outputs(t.start, t.draw.training), t.gradient(t.start, t.draw.training))
     )(task)
-    assert outputs.shape == task.draw.training.labels.shape
+    labels = task.draw.training.labels
+    plain = isinstance(experiment.bound_objective, Supervised)
+    assert outputs.shape == labels.shape if plain else len(outputs) == len(labels)
     assert all(bool(jnp.all(jnp.isfinite(leaf))) for leaf in jax.tree.leaves(gradient))
     if network.equivariant:
         space = Span.create(40.0, network.vectors())
@@ -174,12 +180,12 @@ def check_network(network: AbstractNetwork) -> None:
         assert after.used == network.vectors(), "vectors() says another number than was drawn"
 
 
-def check_objective(objective: AbstractObjective) -> None:
-    """One number, which padding does not change."""
-    experiment = example_experiment(objective=objective)
+def check_objective(objective: AbstractObjective, /, **parts) -> None:
+    """One number, which padding does not change; `parts` are what it needs of an experiment."""
+    experiment = example_experiment(**{**parts, "objective": objective})
     values = []
     with jax.enable_x64(True):
-        for rows in (6, 9):
+        for rows in (experiment.data.n, experiment.data.n + 3):
             task = _task(experiment, rows)
             values.append(float(task.value(task.start, task.draw.training, jax.random.key(3))))
     assert np.isfinite(values[0])

@@ -7,6 +7,11 @@ from featlab.data._data import Signals as Signals
 from featlab.data.batches import AbstractBatching as AbstractBatching
 from featlab.data.batches import Minibatches as Minibatches
 from featlab.data.batches import Stream as Stream
+from featlab.data.concepts import ConceptPrompts as ConceptPrompts
+from featlab.data.concepts import Concepts as Concepts
+from featlab.data.modalities import AbstractPairs as AbstractPairs
+from featlab.data.modalities import AugmentedPairs as AugmentedPairs
+from featlab.data.modalities import Modalities as Modalities
 from featlab.data.multi_index import AbstractIndexModel as AbstractIndexModel
 from featlab.data.multi_index import MultiIndex as MultiIndex
 from featlab.data.multi_index import SingleIndex as SingleIndex
@@ -17,4 +22,5 @@ from featlab.data.regression import power_law as power_law
 from featlab.data.regression import spiked as spiked
 from featlab.data.signal_noise import SignalNoise as SignalNoise
 from featlab.data.sparse import SparseSignalNoise as SparseSignalNoise
+from featlab.data.tokens import SignalTokens as SignalTokens
 from featlab.data.xor import XorSignalNoise as XorSignalNoise

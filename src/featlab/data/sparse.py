@@ -27,7 +27,8 @@ class SparseSignalNoise(AbstractVectorModel):
 
     Sparse noise has preferred coordinates, so nothing here commutes with rotations: vectors are stored whole.
 
-    Zou, Cao, Li and Gu (2023), Definition 3.1.
+    Zou, Cao, Li and Gu (2023), Definition 3.1; without feature noise these are the two tokens, in either order, of
+    Li, Huang, Han, Zhou, Suzuki, Zhu and Chen (2025).
     """
 
     n: int = whole(at_least=1)

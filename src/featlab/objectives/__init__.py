@@ -3,6 +3,8 @@
 from featlab.objectives._objective import AbstractObjective as AbstractObjective
 from featlab.objectives._objective import Supervised as Supervised
 from featlab.objectives._objective import as_objective as as_objective
+from featlab.objectives.contrastive import InfoNCE as InfoNCE
+from featlab.objectives.denoising import Denoising as Denoising
 from featlab.objectives.in_context import InContextRisk as InContextRisk
 from featlab.objectives.losses import logistic as logistic
 from featlab.objectives.losses import squared as squared

@@ -7,6 +7,9 @@ from featlab.probes._probe import Variable as Variable
 from featlab.probes._probe import View as View
 from featlab.probes._probe import as_probe as as_probe
 from featlab.probes._probe import probe as probe
+from featlab.probes.attention import attention_mass as attention_mass
+from featlab.probes.attention import attention_products as attention_products
+from featlab.probes.attention import attention_scores as attention_scores
 from featlab.probes.clocks import above as above
 from featlab.probes.clocks import all_of as all_of
 from featlab.probes.clocks import at_end as at_end
@@ -22,6 +25,16 @@ from featlab.probes.coefficients import coefficients as coefficients
 from featlab.probes.coefficients import noise_memorised as noise_memorised
 from featlab.probes.coefficients import products as products
 from featlab.probes.coefficients import signal_learnt as signal_learnt
+from featlab.probes.concepts import concept_components as concept_components
+from featlab.probes.concepts import prompt_errors as prompt_errors
+from featlab.probes.contrastive import downstream_error as downstream_error
+from featlab.probes.contrastive import encoder_products as encoder_products
+from featlab.probes.contrastive import encoder_ratio as encoder_ratio
+from featlab.probes.contrastive import relative_loss as relative_loss
+from featlab.probes.denoising import denoising_losses as denoising_losses
+from featlab.probes.denoising import feature_balance as feature_balance
+from featlab.probes.denoising import first_step_balance as first_step_balance
+from featlab.probes.denoising import relative_slope as relative_slope
 from featlab.probes.in_context import escape_rate as escape_rate
 from featlab.probes.in_context import feature_residual as feature_residual
 from featlab.probes.in_context import in_context_loss as in_context_loss
@@ -60,6 +73,8 @@ from featlab.probes.spectrum import spike_overlaps as spike_overlaps
 from featlab.probes.spectrum import spiked_gaps as spiked_gaps
 from featlab.probes.spectrum import step_direction as step_direction
 from featlab.probes.spectrum import weight_spectrum as weight_spectrum
+from featlab.probes.stages import stage_times as stage_times
+from featlab.probes.stages import stages as stages
 from featlab.probes.strategy import alignments as alignments
 from featlab.probes.strategy import deactivation as deactivation
 from featlab.probes.strategy import gradient_norm as gradient_norm

@@ -1,5 +1,6 @@
 """What the theory predicts: pure functions of numbers, in float64, without a simulation."""
 
+from featlab.theory import denoising as denoising
 from featlab.theory import hermite as hermite
 from featlab.theory import mean_field as mean_field
 from featlab.theory import one_step as one_step

@@ -1,0 +1,88 @@
+"""Sequences of tokens: the first carries the signal of its class, the others are noise."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import equinox as eqx
+import jax.numpy as jnp
+
+from featlab.data._data import coin_flips, signed
+from featlab.data.signal_noise import AbstractSignalNoise
+from featlab.fields import flag, probability, real, whole
+
+
+class SignalTokens(AbstractSignalNoise):
+    r"""One token is the signal of the class, the others are noise.
+
+    $$X = [\mu_y, \xi_2, \ldots, \xi_L], \qquad \mu_+ \perp \mu_-, \quad \|\mu_+\| = \|\mu_-\| = \|\mu\|, \qquad
+      \xi_\ell \sim N(0, \sigma_\ell^2 (I - P_{\mu_\pm})), \qquad \mathrm{SNR} = \frac{\|\mu\|}{\sigma\sqrt d}$$
+
+    All $\sigma_\ell$ are $\sigma$, but for $\sigma_2 = $ `larger_noise` times $\sigma$. With `shared_signal` the
+    first token is $y\mu$, one signal for both classes: to a bilinear attention score the key of one class is
+    then minus that of the other, so no query can prefer both. With `balanced`, training inputs are of the two
+    classes in turn, one more of class $+1$ where $n$ is odd, instead of by a coin each; since all else about
+    them is independent and alike, their order says nothing. At $d = \infty$ noise tokens have length one, the
+    second one `larger_noise`, and `snr` is $\|\mu\|$.
+
+    Two tokens are the two patches of denoising theory, too.
+
+    Jiang, Huang, Zhang, Suzuki and Nie (2024); Han, Huang, Cao and Zou (2025).
+    """
+
+    n: int = whole(at_least=1)
+    d: float = real(at_least=2, infinite=True)
+    tokens: int = whole(default=4, at_least=2)  # L
+    snr: float | None = real(default=None, at_least=0, optional=True)  # give this or signal_norm
+    signal_norm: float | None = real(default=None, at_least=0, optional=True)  # |mu|
+    noise_scale: float = real(default=1.0, above=0)  # sigma
+    larger_noise: float = real(default=1.0, above=0)  # sigma_2 / sigma
+    label_flip: float = probability(default=0.0)  # p
+    test_flip: float = probability(default=0.0)
+    shared_signal: bool = flag(default=False)  # y mu instead of mu_y
+    balanced: bool = flag(default=False)
+    orthogonal: bool = flag(default=True)
+
+    random_slot: ClassVar[bool] = False  # attention does not see the order of its tokens
+
+    @classmethod
+    def examples(cls):
+        return (
+            cls(n=6, d=40, tokens=3, snr=0.5, label_flip=0.3, balanced=True, larger_noise=2.0),
+            cls(n=5, d=40, tokens=4, signal_norm=2.0, shared_signal=True, orthogonal=False, test_flip=0.2),
+        )
+
+    @property
+    def signal_count(self):
+        return 1 if self.shared_signal else 2
+
+    @property
+    def noise_count(self):
+        return self.tokens - 1
+
+    @property
+    def signed_by_class(self):
+        return self.shared_signal
+
+    def signals(self, space):
+        return jnp.eye(self.signal_count), jnp.full(self.signal_count, self.signal_length(space))
+
+    def toss(self, key, training):
+        heads, flipped = coin_flips(key, 0.5, self.flip(training))
+        clean = signed(heads)
+        return jnp.where(flipped, -clean, clean), clean, flipped
+
+    def compose(self, clean_label, coins, signals, noise):
+        if self.shared_signal:
+            signal = clean_label * signals[0]
+        else:
+            signal = jnp.where(clean_label > 0, signals[0], signals[1])
+        return signal, self.larger_noise * noise[0], *(noise[k] for k in range(1, self.noise_count))
+
+    def _tossed(self, key, noise, mask, training):
+        batch = super()._tossed(key, noise, mask, training)
+        if not (self.balanced and training):
+            return batch
+        in_turn = signed(jnp.arange(len(mask)) % 2 == 0)
+        labels = in_turn * batch.clean_labels * batch.labels  # flipped where it was
+        return eqx.tree_at(lambda b: (b.labels, b.clean_labels), batch, (labels, in_turn))

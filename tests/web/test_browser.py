@@ -110,6 +110,7 @@ def test_dragging_moves_the_curves_and_asks_ten_times_a_second(visit, server):
     assert float(link(page)["data.snr"]) == pytest.approx(float(typed(page, "data.snr")))
 
 
+@pytest.mark.slow
 def test_the_link_restores_the_setting_in_a_new_tab(visit, server):
     context = visit.context()
     context.grant_permissions(["clipboard-read", "clipboard-write"])
@@ -127,6 +128,7 @@ def test_the_link_restores_the_setting_in_a_new_tab(visit, server):
     assert other.url == page.url
 
 
+@pytest.mark.slow
 def test_two_tabs_train_at_once_each_its_own(visit, server):
     low = visit(f"{server.url}#{SMALL}&data.snr=0.05")
     high = visit(f"{server.url}#{SMALL}&data.snr=1.5")
@@ -259,6 +261,7 @@ def test_every_theorem_has_an_answer(visit, server):
     assert [one for one in answers if one[1] != "side" or not one[2]] == []
 
 
+@pytest.mark.slow
 def test_a_killed_server_comes_back_and_so_does_the_page(visit, server):
     visit.expected = visit.while_dead
     page = visit("about:blank")

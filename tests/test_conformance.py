@@ -115,7 +115,7 @@ SLOW |= {"singular_overlaps", "spiked_gaps", "step_direction", "weight_spectrum"
 SLOW |= {"ConceptPrompts", "prompt_errors", "concept_components"}
 SLOW |= {"attention_products", "attention_scores", "attention_mass", "SignalTokens"}
 SLOW |= {"stages", "StageTimes"}  # followed step by step in tests/probes/test_stages.py
-SLOW |= {"TwoLayerTransformer", "RandomFeatures", "in_context_loss"}  # kin of SoftmaxAttention, TwoLayer
+SLOW |= {"TwoLayerTransformer", "RandomFeatures", "in_context_loss", "Denoiser"}  # or kin of quick ones
 SLOW |= {"first_step_balance", "denoising_losses", "relative_slope"}
 SLOW |= {"smallest_curvature", "feature_residual", "metric_alignment", "criterion", "label_noise_excess"}
 

@@ -210,6 +210,13 @@ def coin_flips(key: PRNGKeyArray, *probabilities) -> Bool[Array, " coin"]:
     return jax.random.uniform(key, (len(probabilities),), jnp.float32) < jnp.array(probabilities, jnp.float32)
 
 
-def signed(coin: Array) -> Float[Array, ""]:
+def signed(coin: Array) -> Float[Array, "..."]:
     """+1 for True, -1 for False."""
     return jnp.where(coin, 1.0, -1.0)
+
+
+def in_turn(batch: Batch) -> Batch:
+    """The same inputs, of the two classes in turn; labels are flipped where they were."""
+    clean = signed(jnp.arange(len(batch.mask)) % 2 == 0)
+    labels = clean * batch.clean_labels * batch.labels
+    return eqx.tree_at(lambda b: (b.labels, b.clean_labels), batch, (labels, clean))

@@ -6,7 +6,7 @@ from typing import ClassVar
 import equinox as eqx
 import jax.numpy as jnp
 
-from featlab.data._data import coin_flips, signed
+from featlab.data._data import coin_flips, in_turn, signed
 from featlab.data.signal_noise import AbstractSignalNoise
 from featlab.fields import flag, real, whole
 
@@ -35,10 +35,7 @@ class AbstractPairs(AbstractSignalNoise):
 
     def _tossed(self, key, noise, mask, training):
         batch = super()._tossed(key, noise, mask, training)
-        if not (self.balanced and training):
-            return batch
-        in_turn = signed(jnp.arange(len(mask)) % 2 == 0)
-        return eqx.tree_at(lambda b: (b.labels, b.clean_labels), batch, (in_turn, in_turn))
+        return in_turn(batch) if self.balanced and training else batch
 
 
 class AugmentedPairs(AbstractPairs):

@@ -38,11 +38,13 @@ def _test_coins(task, *, count: int = TEST_INPUTS):
     in_products=True,
     prepare=_test_coins,
     attention_on_signal=Variable("", r"\overline{A_{\ell 1}}", "attention on the signal"),
-    attention_of_signal=Variable("", r"A_{11}", "the same, of the signal's own query"),
-    attention_of_noise=Variable("", r"\overline{A_{\ell 1}}^{\,\ell > 1}", "the same, of noise queries"),
+    attention_of_signal=Variable("", r"A_{11}", "attention of the signal on itself"),
+    attention_of_noise=Variable("", r"\overline{A_{\ell 1}}^{\,\ell > 1}", "attention of noise on the signal"),
     test_attention_on_signal=Variable("", r"E\,\overline{A_{\ell 1}}", "attention on the signal, new inputs"),
-    test_attention_of_signal=Variable("", r"E\,A_{11}", "the same, of the signal's own query"),
-    test_attention_of_noise=Variable("", r"E\,\overline{A_{\ell 1}}^{\,\ell > 1}", "the same, of noise queries"),
+    test_attention_of_signal=Variable("", r"E\,A_{11}", "attention of the signal on itself, new inputs"),
+    test_attention_of_noise=Variable(
+        "", r"E\,\overline{A_{\ell 1}}^{\,\ell > 1}", "attention of noise on the signal, new inputs"
+    ),
 )
 def attention_mass(view: View, *, count: int = TEST_INPUTS):
     """The share of attention that goes to the signal token: of all queries, of the signal's, of the noise's."""

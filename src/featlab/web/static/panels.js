@@ -52,8 +52,11 @@ export function showSide({ sentence, number, symbol, assumptions }) {
 const GROUPS = [
   { name: "losses", title: "Losses", ylabel: "loss", logy: true, has: (name) => /loss/.test(name) },
   { name: "errors", title: "Errors", ylabel: "error", ymin: 0, has: (name) => /error|accuracy/.test(name) },
+  { name: "attention", title: "Attention on the signal", ylabel: "share", ymin: 0,
+    has: (name) => /attention/.test(name) },
   { name: "coefficients", title: "Signal γ against noise ρ", ylabel: "coefficient",
-    has: (name) => /gamma|rho|signal|noise|alignment/.test(name) },
+    has: (name) => /gamma|rho|signal_learnt|noise_memorised|alignment/.test(name) },
+  { name: "both", title: "Signal against noise", ylabel: "product", has: (name) => /signal|noise/.test(name) },
 ];
 
 /* Keeps the curves of the newest training, and those before it in pale until it is done. */

@@ -129,6 +129,8 @@ def main():
     parser.add_argument("--repeats", type=int, default=3, help="of the compiled sweep, of which the median counts")
     parser.add_argument("--dimension", type=float, default=math.inf, help="d")
     options = parser.parse_args()
+    if min(options.seeds, options.every, options.repeats) < 1:
+        parser.error("--seeds, --every and --repeats must be at least 1")
     grid = {"n": SIZES[:: options.every].tolist(), "snr": SNRS[:: options.every].tolist()}
     cells = len(grid["n"]) * len(grid["snr"])
 

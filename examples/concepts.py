@@ -91,4 +91,7 @@ if __name__ == "__main__":
     parser.add_argument("--seeds", type=int, default=6, help="trainings from each start")
     parser.add_argument("--steps", type=int, default=600, help="steps of each")
     given = parser.parse_args()
-    print(main(given.out, given.seeds, given.steps))
+    try:
+        print(main(given.out, given.seeds, given.steps))
+    except fl.InputError as error:
+        parser.error(str(error))

@@ -95,4 +95,7 @@ if __name__ == "__main__":
     parser.add_argument("--seeds", type=int, default=6)
     parser.add_argument("--points", type=int, default=13)
     options = parser.parse_args()
-    print(main(options.out, options.seeds, options.points))
+    try:
+        print(main(options.out, options.seeds, options.points))
+    except fl.InputError as error:
+        parser.error(str(error))

@@ -15,6 +15,7 @@ from pathlib import Path
 
 import numpy as np
 
+import featlab as fl
 from featlab.claims.han2025_diffusion import STATIONARY, BalancedDenoiser
 from featlab.endings import endings
 from featlab.plots._style import BLACK, BLUE, GREY, RED, YELLOW, house_style, legend_above, panels, save
@@ -105,4 +106,7 @@ if __name__ == "__main__":
     parser.add_argument("--seeds", type=int, default=4)
     parser.add_argument("--n", type=int, default=40)
     options = parser.parse_args()
-    print(main(options.out, options.seeds, options.n))
+    try:
+        print(main(options.out, options.seeds, options.n))
+    except fl.InputError as error:
+        parser.error(str(error))

@@ -18,7 +18,7 @@ VIEWS = 2
 class Encoders(eqx.Module):
     """What is learnt: one encoder, or one for each view."""
 
-    filters: Float[Array, "encoder neuron column"]
+    filters: Float[Array, "encoder neuron column"] | None
 
 
 class PatchEncoder(AbstractProductNetwork):
@@ -69,7 +69,7 @@ class PatchEncoder(AbstractProductNetwork):
         return params.filters.reshape(self.vectors(), -1)
 
     def without_weights(self, params):
-        return Encoders(None)  # type: ignore  (weights are told as products)
+        return Encoders(None)
 
     def __call__(self, params, inputs):
         # Each view meets its own encoder alone: half the products of all patches with all weights.

@@ -47,14 +47,14 @@ DEFECTS = [
         "task.py",
         "dual, batch_key, test_key, algorithm_key)",
         "dual, batch_key, training_key, algorithm_key)",
-        "test_conformance.py::test_data_model[2-SignalNoise]",
+        "test_conformance.py::test_data_model[0-SignalNoise]",
     ),
     Defect(
         "all holdouts are one",
         "task.py",
         "jax.random.fold_in(holdout_key, i)",
         "holdout_key",
-        "test_conformance.py::test_data_model[2-SignalNoise]",
+        "test_conformance.py::test_data_model[0-SignalNoise]",
     ),
     Defect(
         "the patch carries the flipped label: the factor y y~ is forgotten",

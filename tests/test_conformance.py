@@ -1,5 +1,6 @@
 """Everything featlab exports, found by walking its folders, against what it declares."""
 
+from collections import Counter
 from typing import Any
 
 import jax.numpy as jnp
@@ -49,8 +50,32 @@ PAIRS: dict[str, Any] = {
     "network": fl.networks.PatchEncoder(width=3, init_scale=0.3),
     "objective": fl.objectives.InfoNCE(),
 }
+PATTERNS: dict[str, Any] = {
+    "data": fl.data.PatternDictionary(n=6, d=40, patterns=30, relevant=3),
+    "network": fl.networks.TruncatedReLU(width=6, weights_scale=0.3, biases_scale=0.1, power=1.0),
+}
+PARITY: dict[str, Any] = {
+    "data": fl.data.SparseParity(n=6, d=40, k=3),
+    "network": fl.networks.MLP(width=4, bias_scale=0.2),
+    "objective": fl.objectives.hinge,
+}
+SPARSE_CODING: dict[str, Any] = {
+    "data": fl.data.SparseCoding(n=6, d=40, noise_scale=0.2),
+    "network": fl.networks.SymmetricReLU(width=6, init_scale=0.3),
+    "algorithm": fl.algorithms.GrowingThresholds(0.5, spread=0.5),
+}
 # What a part needs of an experiment, beyond the example's parts.
 NEEDED: dict[str, dict[str, Any]] = {
+    "GrowingThresholds": {"network": fl.networks.SymmetricReLU(width=6, init_scale=0.3)},
+    "neuron_sets": SPARSE_CODING,
+    "set_counts": SPARSE_CODING,
+    "feature_purity": SPARSE_CODING,
+    "feature_responses": SPARSE_CODING,
+    "errors_beside_linear": SPARSE_CODING,
+    "hidden_progress": PARITY,
+    "fourier_gap": PARITY,
+    "held_out_error": PARITY,
+    "ProgressTimes": PARITY,
     "stages": {"network": fl.networks.TwoLayerTransformer(head=3, value_neurons=2, init_scale=0.3)},
     "StageTimes": {"network": fl.networks.TwoLayerTransformer(head=3, value_neurons=2, init_scale=0.3)},
     "PatchEncoder": PAIRS,
@@ -59,6 +84,14 @@ NEEDED: dict[str, dict[str, Any]] = {
     "encoder_products": PAIRS,
     "encoder_ratio": PAIRS,
     "downstream_error": PAIRS,
+    "RecursiveFeatureMachine": {
+        "data": INDEX["data"],
+        "network": fl.networks.KernelMachine(5.0),
+        "objective": fl.objectives.squared,
+    },
+    "agop": INDEX,
+    "agop_subspace": INDEX,
+    "feature_ansatz": INDEX,
     "deactivation": {"algorithm": fl.algorithms.SAM(0.1, 0.2)},
     "Ridge": {"network": TWO_LAYER},
     "ridge_errors": INDEX,
@@ -76,6 +109,11 @@ NEEDED: dict[str, dict[str, Any]] = {
     "ridge_risk": REGRESSION,
     "metric_spectrum": REGRESSION,
     "metric_alignment": REGRESSION,
+    "LayerwiseDescent": {"network": PATTERNS["network"]},
+    "pattern_alignment": PATTERNS,
+    "pattern_errors": {**PATTERNS, "network": TWO_LAYER},  # which does not begin on the boundary
+    "head_errors": PATTERNS,
+    "fixed_head_errors": PATTERNS,
     "Langevin": {"network": TWO_LAYER},
     "WassersteinFlow": {"network": TWO_LAYER},
     "mean_field_energy": {
@@ -112,22 +150,30 @@ SLOW = {"GradientFlow", "MultiIndex", "XorSignalNoise", "Mixup", "linear_errors"
 SLOW |= {"nonlinear_tasks", "strict_saddle", "metric_spectrum", "test_loss", "BirthDeath", "SparseSignalNoise"}
 SLOW |= {"AugmentedPairs", "Modalities", "PatchEncoder", "encoder_products", "downstream_error", "relative_loss"}
 SLOW |= {"singular_overlaps", "spiked_gaps", "step_direction", "weight_spectrum", "hermite_content"}
+SLOW |= {"fourier_gap", "held_out_error", "ProgressTimes", "SparseParity", "MLP"}
 SLOW |= {"ConceptPrompts", "prompt_errors", "concept_components"}
 SLOW |= {"attention_products", "attention_scores", "attention_mass", "SignalTokens"}
 SLOW |= {"stages", "StageTimes"}  # followed step by step in tests/probes/test_stages.py
 SLOW |= {"TwoLayerTransformer", "RandomFeatures", "in_context_loss", "Denoiser"}  # or kin of quick ones
 SLOW |= {"first_step_balance", "denoising_losses", "relative_slope"}
+SLOW |= {"DigitPair"}  # its split and its flips are counted in tests/data/test_images.py
 SLOW |= {"smallest_curvature", "feature_residual", "metric_alignment", "criterion", "label_noise_excess"}
+SLOW |= {"PatternDictionary", "TruncatedReLU", "Linearised", "LayerwiseDescent"}  # by hand in their own tests
+SLOW |= {"pattern_alignment", "pattern_errors", "head_errors", "fixed_head_errors"}
+SLOW |= {"agop", "agop_subspace", "feature_ansatz", "KernelMachine", "RecursiveFeatureMachine"}  # by hand too
+SLOW |= {"SparseCoding", "SymmetricReLU", "neuron_sets", "set_counts", "feature_responses", "errors_beside_linear"}
+SLOW |= {"GrowingThresholds", "feature_purity"}  # followed by hand in tests/algorithms and tests/probes
 
 
 def cases(kind):
     """Every example; the further variants of a class among the slow tests."""
-    examples = testing.found(kind)
-    marked, seen = [], set()
-    for i, one in enumerate(examples):
-        marks = [pytest.mark.slow] if name_of(one) in SLOW | seen else []
-        seen.add(name_of(one))
-        marked.append(pytest.param(one, id=f"{i}-{name_of(one)}", marks=marks))
+    marked, seen = [], Counter()
+    for one in testing.found(kind):
+        name = name_of(one)
+        marks = [pytest.mark.slow] if name in SLOW or seen[name] else []
+        # Counted within a class: what others add does not rename it.
+        marked.append(pytest.param(one, id=f"{seen[name]}-{name}", marks=marks))
+        seen[name] += 1
     return pytest.mark.parametrize("part", marked)
 
 

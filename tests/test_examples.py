@@ -69,6 +69,12 @@ def test_the_heat_map_draws_and_is_kept(tmp_path, monkeypatch):
         ("sign_descent", {"d": 800}),
         ("diffusion", {"n": 6}),
         ("contrastive", {"points": 3}),
+        ("sparse_coding", {"d": 16}),
+        ("agop", {"n": 60}),
+        ("parity", {"d": 20}),
+        ("meter_flips", {"steps": 40}),
+        ("meter_adam", {"steps": 40}),
+        ("emergence", {"steps": 40}),
     ],
 )
 def test_a_script_draws_its_figure(script, options, tmp_path, monkeypatch):

@@ -42,6 +42,7 @@ ORDER = [
     "verdict",
     "verification",
     "errata",
+    "metering",
     "plots",
     "report",
     "web",

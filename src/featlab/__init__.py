@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from featlab.description import rebuild as rebuild
     from featlab.experiment import Experiment as Experiment
     from featlab.fields import InputError as InputError
+    from featlab.metering import meter as meter
     from featlab.runner import run as run
     from featlab.space import Ambient as Ambient
     from featlab.space import Span as Span
@@ -46,6 +47,7 @@ _NAMES = {
     "export": "featlab.store",
     "sweep": "featlab.sweeps",
     "load": "featlab.store",
+    "meter": "featlab.metering",
     "rebuild": "featlab.description",
     "run": "featlab.runner",
     "save": "featlab.store",

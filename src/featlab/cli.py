@@ -181,6 +181,22 @@ def compare(file, words, grid, seeds, out, near, show, level, cluster):
 
 
 @main.command()
+@click.argument("file", metavar="FILE.py")
+@click.option("--samples", default=None, type=click.IntRange(min=2), help="Inputs that gradients are taken of.")
+@click.option("--out", default=None, help="Folder for the table, the figure and the JSON record.")
+@click.option("--json", "as_json", is_flag=True, help="Print the record as JSON, and nothing else.")
+def meter(file, samples, out, as_json):
+    """Meter a network: lazy or rich, learnt or memorised.
+
+    FILE.py is run, and must define apply, params_before, params_after, inputs and labels; it may define
+    clean_labels, batched, features, weights and samples.
+    """
+    from featlab.report import meter_file
+
+    sys.exit(meter_file(file, samples=samples, out=out, as_json=as_json))
+
+
+@main.command()
 @click.option(
     "--port", default=8123, type=click.IntRange(0, 65535), show_default=True, help="0: any that is free."
 )

@@ -8,6 +8,12 @@ import jax.numpy as jnp
 from featlab.fields import InputError
 
 
+def hinge(outputs, labels):
+    r"""$\ell(f, y) = \max(0, 1 - yf)$, with the subgradient $0$ at the margin $yf = 1$."""
+    _same_shape(outputs, labels)
+    return jax.nn.relu(1 - labels * outputs)
+
+
 def logistic(outputs, labels):
     r"""$\ell(f, y) = \log(1 + e^{-yf})$."""
     _same_shape(outputs, labels)

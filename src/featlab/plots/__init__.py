@@ -12,6 +12,8 @@ from featlab.plots.double_descent import double_descent as double_descent
 from featlab.plots.exponents import exponents as exponents
 from featlab.plots.losses import losses as losses
 from featlab.plots.margins import margins as margins
+from featlab.plots.meter import meter as meter
+from featlab.plots.neuron_sets import neuron_strips as neuron_strips
 from featlab.plots.phase_diagram import phase_diagram as phase_diagram
 from featlab.plots.spectrum import spectrum as spectrum
 from featlab.plots.staircase import staircase as staircase

@@ -7,6 +7,9 @@ from featlab.probes._probe import Variable as Variable
 from featlab.probes._probe import View as View
 from featlab.probes._probe import as_probe as as_probe
 from featlab.probes._probe import probe as probe
+from featlab.probes.agop import agop as agop
+from featlab.probes.agop import agop_subspace as agop_subspace
+from featlab.probes.agop import feature_ansatz as feature_ansatz
 from featlab.probes.attention import attention_mass as attention_mass
 from featlab.probes.attention import attention_products as attention_products
 from featlab.probes.attention import attention_scores as attention_scores
@@ -35,6 +38,10 @@ from featlab.probes.denoising import denoising_losses as denoising_losses
 from featlab.probes.denoising import feature_balance as feature_balance
 from featlab.probes.denoising import first_step_balance as first_step_balance
 from featlab.probes.denoising import relative_slope as relative_slope
+from featlab.probes.emergence import fixed_head_errors as fixed_head_errors
+from featlab.probes.emergence import head_errors as head_errors
+from featlab.probes.emergence import pattern_alignment as pattern_alignment
+from featlab.probes.emergence import pattern_errors as pattern_errors
 from featlab.probes.in_context import escape_rate as escape_rate
 from featlab.probes.in_context import feature_residual as feature_residual
 from featlab.probes.in_context import in_context_loss as in_context_loss
@@ -54,6 +61,16 @@ from featlab.probes.metric import metric_spectrum as metric_spectrum
 from featlab.probes.metric import ridge_risk as ridge_risk
 from featlab.probes.movement import movement as movement
 from featlab.probes.movement import tangent_kernel as tangent_kernel
+from featlab.probes.neuron_sets import errors_beside_linear as errors_beside_linear
+from featlab.probes.neuron_sets import feature_purity as feature_purity
+from featlab.probes.neuron_sets import feature_responses as feature_responses
+from featlab.probes.neuron_sets import neuron_sets as neuron_sets
+from featlab.probes.neuron_sets import set_counts as set_counts
+from featlab.probes.neuron_sets import transitions as transitions
+from featlab.probes.progress import ProgressTimes as ProgressTimes
+from featlab.probes.progress import fourier_gap as fourier_gap
+from featlab.probes.progress import held_out_error as held_out_error
+from featlab.probes.progress import hidden_progress as hidden_progress
 from featlab.probes.recursion import coefficients_by_recursion as coefficients_by_recursion
 from featlab.probes.ridge import equivalent_errors as equivalent_errors
 from featlab.probes.ridge import linear_errors as linear_errors

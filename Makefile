@@ -51,6 +51,7 @@ bench: install            ## every speed as a ratio against what one would write
 	$(BIN)/python benchmarks/ridge_path.py
 	$(BIN)/python benchmarks/in_context.py
 	$(BIN)/python benchmarks/transformer.py
+	$(BIN)/python benchmarks/rfm.py
 
 defects: install
 	$(BIN)/python tests/defects.py

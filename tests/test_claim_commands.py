@@ -408,7 +408,7 @@ def test_the_list_has_every_claim():
         assert set(entry) == {"id", "paper", "title", "minutes"}
         assert (
             entry["id"] in out
-            and re.fullmatch(r"\w+ (et al\.|and \w+) 20\d\d", entry["paper"])
+            and re.fullmatch(r"[\w-]+ (et al\.|and \w+) 20\d\d", entry["paper"])
             and entry["paper"] in out
         )
 

@@ -36,7 +36,16 @@ def test_words_have_lists_and_emphasis_and_stars_of_their_own():
 
 
 # Commands that show letters of the alphabet, by what they show; all others show none.
-SHOWN = {"log": "log", "exp": "exp", "min": "min", "max": "max", "inf": "inf", "cos": "cos", "ell": "l"}
+SHOWN = {
+    "log": "log",
+    "exp": "exp",
+    "min": "min",
+    "max": "max",
+    "inf": "inf",
+    "cos": "cos",
+    "sin": "sin",
+    "ell": "l",
+}
 
 
 @pytest.mark.parametrize(

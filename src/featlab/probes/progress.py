@@ -55,7 +55,7 @@ def hidden_progress(view: View, *, best: int = 5, subsets: int = 200):
         "gap between relevant and other coordinates of the population gradient, largest over neurons",
     ),
     relevant_gradient=Variable(
-        "", r"(\frac1{mk}\sum_{r, i \in S} \hat g_{r,i}^2)^{1/2}", "gradient on a relevant coordinate"
+        "", r"(\frac{1}{mk}\sum_{r, i \in S} \hat g_{r,i}^2)^{1/2}", "gradient on a relevant coordinate"
     ),
 )
 def fourier_gap(view: View, *, count: int = 20_000):

@@ -210,6 +210,7 @@ class Mine(fl.data.SignalNoise):
 """
 
 
+@pytest.mark.slow
 def test_optimisers_losses_probes_and_models_of_the_users_own(tmp_path):
     def by(optimiser):
         return within(dataclasses.replace(TINY, algorithm=fl.algorithms.Descent(optimiser)), "data", d=20.0)

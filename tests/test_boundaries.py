@@ -225,6 +225,7 @@ def found():
     return thresholds, told
 
 
+@pytest.mark.slow
 def test_a_boundary_has_a_threshold_for_each_level_size_and_seed(found):
     thresholds, told = found
     assert thresholds.snr.dims == ("level", "n", "seed") and thresholds.trained.dims == ("n", "seed")
@@ -258,6 +259,7 @@ def test_a_plain_scan_finds_the_same_thresholds(found):
         assert above < level < below
 
 
+@pytest.mark.slow
 def test_a_seed_keeps_its_threshold_in_other_company(found):
     thresholds, _ = found
     alone = boundary(

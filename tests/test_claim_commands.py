@@ -95,6 +95,7 @@ def test_the_exit_code_is_the_verdict(skeleton, variant, code, word):
     assert seen == code and record["status"] == word.lower() and err == ""
 
 
+@pytest.mark.slow
 def test_a_script_can_read_the_output_and_refuted_beats_inconclusive(skeleton):
     """In a process of its own: nothing but JSON comes out, whatever the compiler has to say."""
     skeleton("first", "blind control")

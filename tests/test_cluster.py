@@ -132,6 +132,7 @@ def same(one, other):
 # ---- the same numbers
 
 
+@pytest.mark.slow
 def test_local_processes_give_the_very_numbers_of_a_plain_sweep_and_write_them(local, tmp_path, monkeypatch):
     plain = fl.sweep(experiment(), GRID, 8)
     monkeypatch.setattr(Store, "put", lambda *_: pytest.fail("the workers write"))
@@ -153,6 +154,7 @@ def threads_of_xla(client):
     return client.run(count).values()
 
 
+@pytest.mark.slow
 def test_an_activation_of_the_script_goes_along_and_is_compiled_once(local, tmp_path):
     script = {"__name__": "__main__"}
     exec("import jax.numpy as jnp\ndef mine(x):\n    return jnp.maximum(x, 0) ** 2.5 + 0.01 * x", script)

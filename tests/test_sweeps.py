@@ -266,6 +266,7 @@ def two_processes(monkeypatch):
     workers.dismiss()
 
 
+@pytest.mark.slow
 def test_processes_compute_what_one_computes(two_processes, monkeypatch, tmp_path):
     """To the last digit; and one that is killed loses nothing."""
     grid = {"data.snr": [0.1, 0.5, 2.0], "algorithm.learning_rate": [0.5, 1.0]}

@@ -249,6 +249,7 @@ def test_the_largest_base_seed_is_one(skeleton):
 # ---- Perturbation
 
 
+@pytest.mark.slow
 def test_perturbed_claims_have_statuses_of_their_own(skeleton):
     """A law that holds at width 16 alone is supported there, and refuted at the next width."""
     corner = (" -1.0, (-2.0, -0.5)", " -1.0 if self.width == 16 else -1.5, (-2.0, -0.5)")

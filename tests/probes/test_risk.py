@@ -32,6 +32,7 @@ def test_flipped_test_labels_are_a_floor():
     np.testing.assert_allclose(history.test_error, 0.2, atol=0.015)
 
 
+@pytest.mark.slow
 def test_the_monte_carlo_error_is_the_binomial_one():
     history = fl.run(experiment(snr=0.2, d=300, noise_scale=300**-0.5), seeds=4)
     p = history.test_error

@@ -341,6 +341,7 @@ def test_a_slice_that_breaks_is_said_and_does_not_cost_the_page(atlas, claims, t
     assert "no such slice" in Page((tmp_path / "atlas.html").read_text()).words
 
 
+@pytest.mark.slow
 def test_processes_give_the_same_records(atlas, tmp_path):
     ids = [ERRATUM, "metric_transpose", "decomposition_norm"]
     assert write_atlas(out=tmp_path, only=ids, processes=2, **OPTIONS) == 0

@@ -80,6 +80,7 @@ def test_a_new_setting_takes_the_place_of_the_old_one(server, small):
     assert messages[-1]["kind"] == "curves" and messages[-1]["done"]
 
 
+@pytest.mark.slow
 def test_a_diagram_fills_and_has_the_theorems_boundary(server, small):
     with line(server) as browser:
         ask(browser, do="diagram", job=7, setting={**small, "steps": 60})
@@ -155,7 +156,9 @@ def test_too_much_work_is_refused_in_one_sentence(server, small):
     assert last["kind"] == "problem" and "operations" in last["text"]
 
 
-@pytest.mark.parametrize("name", ["experiment.toml", "script.py", "data.nc", "figure.svg"])
+@pytest.mark.parametrize(
+    "name", ["experiment.toml", "script.py", pytest.param("data.nc", marks=pytest.mark.slow), "figure.svg"]
+)
 def test_files_to_keep(server, small, name, tmp_path):
     with urllib.request.urlopen(f"{server.url}download/{name}?{urlencode(small)}", timeout=PATIENCE) as answer:
         content = answer.read()
@@ -242,6 +245,7 @@ def test_quick_reconnects_and_twenty_clients_leave_memory_as_it_was(server, smal
     assert len(processes(server)) == ports
 
 
+@pytest.mark.slow
 def test_a_process_that_dies_is_replaced_and_those_who_wait_are_told(server, small):
     with line(server) as browser:
         long = {**small, "data.n": 256, "network.width": 32, "steps": 20000, "algorithm.pace": 0.0001}

@@ -68,9 +68,10 @@ def times(cells: list[tuple[int, int]], seeds: int) -> dict[tuple[int, int], dic
 
 def banded(axes, dimensions, values, look):
     """A line of geometric means, and a band from the least to the largest."""
-    values = np.maximum(np.array(values, float), 1)
-    axes.plot(dimensions, np.exp(np.log(values).mean(1)), **look)
-    axes.fill_between(dimensions, values.min(1), values.max(1), color=look["color"], alpha=0.15, linewidth=0)
+    values = np.where(np.array(values) < 0, np.nan, np.maximum(np.array(values, float), 1))  # -1: never
+    axes.plot(dimensions, np.exp(np.nanmean(np.log(values), axis=1)), **look)
+    least, largest = np.nanmin(values, axis=1), np.nanmax(values, axis=1)
+    axes.fill_between(dimensions, least, largest, color=look["color"], alpha=0.15, linewidth=0)
 
 
 def figure(seeds: int, dimensions: list[int]):
@@ -97,6 +98,8 @@ def figure(seeds: int, dimensions: list[int]):
         legend_above(middle, f"$k = {PLATEAU}$, {seeds} seeds")
         for k, look in ORDERS.items():
             learnt = np.array([read[d, k]["learnt_time"] for d in dimensions], float)
+            if (learnt < 0).any():
+                raise fl.InputError(f"Parities of {k} coordinates are not all learnt in time; take a smaller --d.")
             power = np.mean(exponents(np.array(dimensions, float), learnt).overall)
             banded(right, dimensions, learnt, {**look, "label": f"$k = {k}$: $d^{{{power:.2f}}}$"})
         right.set_ylabel(r"steps until learnt, $t_\star$")

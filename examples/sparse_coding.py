@@ -66,6 +66,8 @@ def figure(seeds: int, d: float):
 
 def main(out: Path, seeds: int = 6, d: float = 36) -> Path:
     """Train, draw, save."""
+    if not (d >= 3 and d == int(d)):
+        raise fl.InputError(f"--d must be a whole number of at least 3, got {d:g}.")
     return save(figure(seeds, d), out / "sparse_coding.png")
 
 

@@ -322,6 +322,34 @@ DEFECTS = [
         "return low",
         "probes/test_strategy.py::test_moments_and_ends_are_those_of_a_record_of_every_step",
     ),
+    Defect(
+        "a surely good neuron may have either sign",
+        "theory/sparse_coding.py",
+        "return float(_q(high) * (1 - 2 * _q(low)) ** (d - 1))",
+        "return float(2 * _q(high) * (1 - 2 * _q(low)) ** (d - 1))",
+        "theory/test_sparse_coding.py::test_counts_of_the_start_are_binomial_with_the_closed_form",
+    ),
+    Defect(
+        "a decay that grows",
+        "algorithms/layerwise.py",
+        "* (gradient + getattr(",
+        "* (gradient - getattr(",
+        "algorithms/test_layerwise.py::test_a_decay_of_one_over_the_rate_leaves_the_gradient_alone",
+    ),
+    Defect(
+        "a layer's rate is its multiplier",
+        "networks/mlp.py",
+        "(a**2 for a in self.multipliers())",
+        "(a for a in self.multipliers())",
+        "networks/test_mlp.py::test_the_rates_are_those_of_descent_on_the_weights_themselves[ntk]",
+    ),
+    Defect(
+        "margins compare a label with itself",
+        "metering/measures.py",
+        "    others[rows, labels] = -np.inf\n",
+        "",
+        "metering/test_measures.py::test_margins_of_one_output_and_of_several",
+    ),
 ]
 
 

@@ -147,3 +147,10 @@ def test_what_a_scaling_keeps_as_the_width_grows(scaling, depth):
 def test_a_scaling_goes_by_its_name():
     with pytest.raises(fl.InputError, match="MLP.scaling must be one of standard, ntk, mean_field, max"):
         fl.networks.MLP(width=3, scaling="mup")
+
+
+def test_many_inputs_with_the_sample_last_are_those_one_by_one():
+    network = fl.networks.MLP(width=4, depth=2, scaling="mean_field", bias_scale=0.5)
+    params, inputs = start(network), np.random.default_rng(1).normal(size=(4, 1, D)).astype(np.float32)
+    products = np.moveaxis(inputs @ np.asarray(network.weights(params)).T, 0, -1)  # patch, neuron, sample
+    assert_allclose(network.respond(params, products), [network(params, one) for one in inputs], rtol=1e-4)

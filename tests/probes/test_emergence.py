@@ -126,3 +126,31 @@ def test_the_first_step_of_the_paper_is_the_gradient_of_the_law():
 def test_other_data_are_refused():
     with pytest.raises(fl.InputError, match="read off a PatternDictionary, and SignalNoise is something else"):
         fl.run(fl.testing.example_experiment(probes=(fl.probes.pattern_alignment,)), seeds=1, progress=False)
+
+
+@pytest.mark.slow
+def test_no_input_that_a_head_is_fitted_to_is_among_those_it_is_tested_on(monkeypatch):
+    drawn = []
+    fresh = fl.data.PatternDictionary.fresh
+
+    def kept(self, *arguments, **options):
+        batch = fresh(self, *arguments, **options)
+        jax.debug.callback(lambda inputs: drawn.append(np.asarray(inputs)), batch.inputs)
+        return batch
+
+    monkeypatch.setattr(fl.data.PatternDictionary, "fresh", kept)
+    monkeypatch.setattr("featlab.probes.emergence._CHUNK", 50)
+    data = fl.data.PatternDictionary(n=8, d=40, patterns=40, relevant=3)
+    experiment = fl.Experiment(
+        data=data,
+        network=fl.networks.TruncatedReLU(width=4),
+        objective=fl.objectives.hinge,
+        algorithm=fl.algorithms.GradientDescent(0.1),
+        probes=[fl.probes.head_errors(count=150, fitted=60)],
+        steps=1,
+        record=fl.probes.at_end,
+    )
+    fl.run(experiment, seeds=1, progress=False)
+    jax.effects_barrier()
+    rows = [one for batch in drawn for one in batch.reshape(len(batch), -1).round(4).tolist()]
+    assert len(rows) >= 150 + 60 and len({tuple(row) for row in rows}) == len(rows)

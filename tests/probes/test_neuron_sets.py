@@ -65,7 +65,9 @@ def test_sets_and_their_counts_are_those_of_the_definitions(read):
     assert 0 < (sure & first).sum() < first.sum() and sure.sum() > 3
     assert (found["sure_count"], found["potential_count"]) == (sure.sum(), potential.sum())
     np.testing.assert_allclose(found["retention"], (sure & first).sum() / first.sum(), rtol=1e-6)
-    np.testing.assert_allclose(found["promotion"], (sure & before).sum() / sure.sum(), rtol=1e-6)
+    became = sure & ~first
+    assert 0 < (became & before).sum() < became.sum()
+    np.testing.assert_allclose(found["promotion"], (became & before).sum() / became.sum(), rtol=1e-6)
     np.testing.assert_allclose(found["covered"], sure.any(axis=0).mean(), rtol=1e-6)
 
 

@@ -53,17 +53,17 @@ class GrowingThresholds(AbstractAlgorithm):
         least = self.spread * jnp.sqrt(square)
         first = self._thresholds(start.weights, least)
         params = Neurons(start.weights, jnp.full_like(start.thresholds, first), start.scale)
-        return State(params, jnp.zeros((), int), (least, first))
+        return State(params, jnp.zeros((), int), (least, first, start.scale))
 
     def step(self, key, state, task):
         batch_key, objective_key = jax.random.split(key)
         batch = task.batch(batch_key, state.step)
         value, gradient = task.value_and_grad(state.params, batch, objective_key)
-        before, (least, first) = state.params, state.memory
+        before, (least, first, unit) = state.params, state.memory
         rate = self.learning_rate * (_over(before.thresholds[0], first) if self.paced else jnp.ones(()))
         weights = before.weights - rate * gradient.weights
         grown = self._thresholds(weights, least)
-        scale = task.start.scale * _over(grown, first)
+        scale = unit * _over(grown, first)
         params = Neurons(weights, jnp.full_like(before.thresholds, grown), scale)
         return State(params, state.step + 1, state.memory), Info(value, rate)
 

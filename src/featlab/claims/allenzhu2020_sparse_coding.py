@@ -15,8 +15,8 @@ each d:
   In the theorem it tends to 0 as d grows; it is judged as what this library takes for $\ll 1$, at most 0.1.
 * *Retention and d.* The slope of the share that is kept in $\log d$, fitted for each seed: at least $-0.05$, the
   margin of an exponent 0. Near 1 it cannot rise much, but it must not fall.
-* *Entering.* Neurons that are surely good at the end were potentially good at the start at least ten times as
-  often as any pair of a neuron and an atom was.
+* *Entering.* Neurons that have become surely good were potentially good at the start at least ten times as often
+  as any pair of a neuron and an atom was.
 * *Purity.* The median over neurons that have grown (to half the mean length of the longest tenth) of the cosine
   with the nearest atom: at least 0.9.
 * *Magnitudes.* $w^\star_j f(M_j)$, which should be the same positive number for all atoms: the smallest is at
@@ -173,9 +173,9 @@ class SparseFeatures(Claim):
         yield bounded_by("share of surely good neurons that are lost", 1 - kept, MUCH_LESS, cells=cells)
         rise = _slopes(np.log(atoms), kept)
         yield exceeds("slope in log d of the share that is kept", rise, 0.0, -ZERO_EXPONENT_MARGIN)
-        any_pair = [potential_probability(d, self.c1, self.c2) / one["promotion"] for d, one in zip(atoms, ends)]
-        name = "potentially good at the start: any pair over those that become surely good"
-        yield bounded_by(name, any_pair, MUCH_LESS, cells=cells)
+        often = [one["promotion"] / potential_probability(d, self.c1, self.c2) for d, one in zip(atoms, ends)]
+        name = "potentially good at the start: those that become surely good over any pair"
+        yield exceeds(name, often, 0.0, 1 / MUCH_LESS, cells=cells)
         yield self._pure(ends, cells)
         responses = [np.reshape(one["feature_response"], (len(lab.seeds), -1)) for one in ends]  # (seed, atom)
         smallest = [one.min(axis=1) / np.maximum(np.abs(one).mean(axis=1), 1e-12) for one in responses]

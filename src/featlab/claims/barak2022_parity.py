@@ -59,13 +59,14 @@ class HiddenProgress(Claim):
 
     title = "on a sparse parity weights move towards the relevant coordinates long before the accuracy does"
     statement = (
-        r"y = \prod_{i \in S} x_i, \ |S| = k: \quad t_z \leq \tfrac12\, t_{.55}, \quad t_{.55} \geq "
-        r"\tfrac12\, t_\star, \quad t_{.55} - t_z \geq \tfrac14\, t_\star; \qquad t_\star \sim d^{\alpha_k}, "
-        r"\quad \alpha_2 < \alpha_3 < \alpha_4"
+        r"y = \prod_{i \in S} x_i, \ |S| = k \geq 3: \quad t_z \leq \tfrac12\, t_{.55}, \quad t_{.55} - t_z \geq "
+        r"\tfrac14\, t_\star; \qquad k = 3, \ d \gg 1: \quad t_{.55} \geq \tfrac12\, t_\star; \qquad "
+        r"t_\star \sim d^{\alpha_k}, \quad \alpha_2 < \alpha_3 < \alpha_4"
     )
     refuted_if = (
-        "hidden progress leads the accuracy by less than a quarter of all steps or is not seen in the first half "
-        "of the plateau, this takes less than half of the steps, or their exponent in d does not rise with k"
+        "for k = 3 or 4 hidden progress leads the accuracy by less than a quarter of all steps or is not seen in "
+        "the first half of the plateau, for k = 3 and the largest d the plateau takes less than half the steps, "
+        "or their exponent in d does not grow with k"
     )
     reference = """@inproceedings{barak2022hidden,
   title     = {Hidden Progress in Deep Learning: {SGD} Learns Parities Near the Computational Limit},

@@ -69,5 +69,6 @@ def _signs(key: PRNGKeyArray, rows: int, count: int) -> Float[Array, "row sign"]
 
 def _stored(space) -> int:
     size = getattr(space, "size", None)
-    assert isinstance(size, int), "a cube has coordinates, which only whole vectors have"
+    if not isinstance(size, int):
+        raise InputError("SparseParity has coordinates, which only Ambient stores.")
     return size

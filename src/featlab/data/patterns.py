@@ -75,7 +75,7 @@ class PatternDictionary(AbstractDataModel):
         return (self.relevant / 4 + (self.patterns - self.relevant) * variance) ** 0.5
 
     def vectors(self, rows):
-        return self.patterns
+        return self.patterns + rows
 
     def truth(self, key, space):
         rows, space = space.given(np.eye(self.patterns))

@@ -30,9 +30,9 @@ class SparseCoding(AbstractDataModel):
     $z$ is $\pm 1$ on $s$ atoms of $d$, every set of atoms and all signs being equally likely, and
     $w^\star_j = \pm 1$. With an odd $s$ no label is undecided, and both are equally likely.
 
-    $M$ is the identity, or with `rotated` drawn from Haar's measure. Whatever is isotropic, the noise and a
-    Gaussian start, has the same law in the coordinates of the dictionary, so training by descent has too: the
-    identity stands for every $M$.
+    $M$ is the identity, or with `rotated` uniform up to the signs of atoms, which $z$ has too. Whatever is
+    isotropic, the noise and a Gaussian start, has the same law in the coordinates of the dictionary, so training
+    by descent has too: the identity stands for every $M$.
 
     Allen-Zhu and Li (2020), who scale $z_j$ as $1/\sqrt s$.
     """
@@ -44,6 +44,9 @@ class SparseCoding(AbstractDataModel):
     rotated: bool = flag(default=False)
 
     equivariant: ClassVar[bool] = False  # atoms fill the whole space
+
+    def vectors(self, rows):
+        return int(self.d) + rows
 
     @classmethod
     def examples(cls):

@@ -154,7 +154,14 @@ class MLP(AbstractProductNetwork):
 
     def _hidden(self, params, products) -> Float[Array, " neuron"]:
         biases = self.biases(params)
-        hidden = functools.reduce(jnp.add, (self.activation(patch + biases[0]) for patch in products))
+        awake = [self.activation(patch + _along(biases[0], patch)) for patch in products]
+        hidden = functools.reduce(jnp.add, awake)
         for weights, bias in zip(params.between, biases[1:]):
-            hidden = self.activation(self.multipliers()[1] * weights @ hidden + bias)
+            mixed = self.multipliers()[1] * weights @ hidden
+            hidden = self.activation(mixed + _along(bias, mixed))
         return hidden
+
+
+def _along(bias, products):
+    """Biases beside the products of one input, or of many with the sample as last axis."""
+    return bias.reshape(-1, *[1] * (products.ndim - 1))

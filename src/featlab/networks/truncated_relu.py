@@ -34,9 +34,10 @@ class TruncatedReLU(AbstractProductNetwork):
     neuron $m + i$ begins as $(w_i, b_i, -a_i)$, so that $g = 0$ at the start. $p = 0$ is the paper's, $p = 1$ a
     mean field.
 
-    With `noise_scale` neurons are noisy while they train: $\sigma(\langle w_i, x \rangle + b_i + \xi_i)$ with
+    With `noise_scale` neurons are noisy: $\sigma(\langle w_i, x \rangle + b_i + \xi_i)$ with
     $\xi_i \sim N(0, \sigma_\xi^2)$. Taken here is the mean over $\xi$, in closed form; a hinge loss is linear
-    while all margins are below 1, and then the gradient is that of the mean loss. Features are without noise.
+    while all margins are below 1, and then the gradient is that of the mean loss. Outputs are this mean wherever
+    they are asked for, on test inputs too; features are without noise.
 
     Shi, Wei and Liang (2022).
     """

@@ -68,11 +68,11 @@ def feature_ansatz(view: View):
 
     The cosines are those of `theory.agop.shape_cosine`, to which what all positive matrices share adds nothing.
     """
-    layer, matrix = view.first_layer, gradient_product(view)
+    layer, matrix, d = view.first_layer, gradient_product(view), view.task.draw.space.dimension
     metric = layer.T @ layer
     return {
-        "feature_root_cosine": theory.shape_cosine(metric, theory.power(matrix, 0.5)),
-        "feature_cosine": theory.shape_cosine(metric, matrix),
+        "feature_root_cosine": theory.shape_cosine(metric, theory.power(matrix, 0.5), d),
+        "feature_cosine": theory.shape_cosine(metric, matrix, d),
     }
 
 

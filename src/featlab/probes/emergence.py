@@ -115,7 +115,7 @@ def fixed_head_errors(view: View, *, count: int = TEST_INPUTS, fitted: int = FIT
 def fitted_head(view: View, params: Any, fitted: int = FITTED, penalty: float = 1e-6) -> Callable:
     """The head that `head_errors` fits to the features of these parameters: a function of many inputs."""
     task, draw = view.task, view.task.draw
-    batch = patterns(view).fresh(jax.random.fold_in(draw.test_key, 1), draw.truth, draw.space, fitted)
+    batch = patterns(view).fresh(_keys(view)[0], draw.truth, draw.space, fitted)
     features = task.features(params, batch.inputs)
     mean, spread = jnp.mean(features, axis=0), jnp.std(features, axis=0)
     varies = spread > 1e-3 * jnp.finfo(spread.dtype).eps ** 0.5 * jnp.max(spread)
@@ -150,6 +150,11 @@ def _errors(view: View, wrong, count: int):
         errs, hard = wrong(batch), ~batch.coins
         return jnp.sum(errs), jnp.sum(errs & hard), jnp.sum(hard)
 
-    keys = jax.random.split(draw.test_key, -(-count // chunk))
+    keys = jax.random.split(_keys(view)[1], -(-count // chunk))
     errs, hard_errs, hard = (jnp.sum(counted) for counted in jax.lax.map(one, keys))
     return errs / (len(keys) * chunk), jnp.where(hard > 0, hard_errs / jnp.maximum(hard, 1), jnp.nan)
+
+
+def _keys(view: View):
+    """Of what heads are fitted to, and of what they are tested on."""
+    return jax.random.split(view.task.draw.test_key)

@@ -50,8 +50,9 @@ def neuron_sets(view: View, *, c1: float = C1, c2: float = C2):
     ),
     promotion=Variable(
         "",
-        r"|S_{\mathrm{sure}}^{(t)} \cap S_{\mathrm{pot}}^{(0)}| / |S_{\mathrm{sure}}^{(t)}|",
-        "share of the surely good neurons that were potentially good at the start; NaN without any",
+        r"|S_{\mathrm{sure}}^{(t)} \cap S_{\mathrm{pot}}^{(0)} \setminus S_{\mathrm{sure}}^{(0)}| / "
+        r"|S_{\mathrm{sure}}^{(t)} \setminus S_{\mathrm{sure}}^{(0)}|",
+        "share of the neurons that became surely good that were potentially good at the start; NaN without any",
     ),
     covered=Variable("", r"P(S_{\mathrm{sure},j} \neq \emptyset)", "share of atoms with a surely good neuron"),
 )
@@ -69,7 +70,7 @@ def set_counts(view: View, *, c1: float = C1, c2: float = C2):
         "potential_count": jnp.sum(potential),
         "initial_sure": jnp.sum(first),
         "retention": share(sure & first, first),
-        "promotion": share(sure & before, sure),
+        "promotion": share(sure & before & ~first, sure & ~first),
         "covered": jnp.mean(jnp.any(sure, axis=0).astype(float)),
     }
 

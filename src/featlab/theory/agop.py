@@ -44,14 +44,20 @@ def correlation(one: Matrix, other: Matrix) -> Float[Array, ""]:
     return cosine(one - jnp.mean(one), other - jnp.mean(other))
 
 
-def shape_cosine(one: Matrix, other: Matrix) -> Float[Array, ""]:
+def shape_cosine(one: Matrix, other: Matrix, dimension: float | Array | None = None) -> Float[Array, ""]:
     r"""The cosine of $A - \frac{\mathrm{tr} A}{d} I$ with $B - \frac{\mathrm{tr} B}{d} I$.
 
     Any two positive matrices share a part along $I$, for which cosine and correlation give credit. An untrained
-    layer has both of about 0.8 with its function's AGOP, and a shape cosine of about 0.
+    layer has both of about 0.8 with its function's AGOP, and a shape cosine of about 0. `dimension` is d where the
+    matrices hold fewer columns, being 0 in all others.
     """
-    eye = jnp.eye(len(one), dtype=one.dtype) / len(one)
-    return cosine(one - jnp.trace(one) * eye, other - jnp.trace(other) * eye)
+    d = len(one) if dimension is None else dimension
+
+    def inner(a, b):  # of what is left without the traces
+        return jnp.sum(a * b) - jnp.trace(a) * jnp.trace(b) / d
+
+    size = jnp.sqrt(jnp.maximum(inner(one, one) * inner(other, other), 0))
+    return inner(one, other) / jnp.where(size > 0, size, 1)
 
 
 def effective_rank(matrix: Matrix) -> Float[Array, ""]:

@@ -4,8 +4,8 @@ python examples/meter_adam.py --out out/meter_adam
 
 The same network from the same start on the same mini-batches of scikit-learn's handwritten digits. Left: how far
 all parameters have moved, right: the test error, both over the training loss, which falls from left to right.
-Lines are means over seeds, bands the range of all. The table has the meter's readings of the first seed where its
-training loss is first below 0.01.
+Lines are means over seeds, bands the range of all. The table has the meter's readings of the first seed at the
+first recorded moment with a training loss below 0.01; the losses there are printed.
 """
 
 from __future__ import annotations
@@ -105,12 +105,17 @@ def run(seeds: int, steps: int):
     return found, data(FIRST_SEED)[0]
 
 
+def moment(losses) -> int:
+    """The first recorded one with a training loss that is low enough, or the last."""
+    low = np.flatnonzero(np.asarray(losses) < SAME_LOSS)
+    return int(low[0]) if len(low) else -1
+
+
 def readings(found, seen) -> dict[str, fl.metering.Reading]:
     """The meter on the first seed, where the training loss is first low enough, or at the end."""
     read = {}
     for name, ((path, losses, _), *_) in found.items():
-        low = np.flatnonzero(np.asarray(losses) < SAME_LOSS)
-        first, there = (jax.tree.map(lambda leaf, k=k: leaf[k], path) for k in (0, low[0] if len(low) else -1))
+        first, there = (jax.tree.map(lambda leaf, k=k: leaf[k], path) for k in (0, moment(losses)))
         read[name] = fl.meter(apply, first, there, seen, features=features)
     return read
 
@@ -161,7 +166,7 @@ def main(out: Path, seeds: int = 4, steps: int = 4000) -> Path:
 
     Console(width=110).print(beside(read))
     for name, one in read.items():
-        print(f"{name}: {one.sentence}")
+        print(f"{name}, training loss {found[name][0][1][moment(found[name][0][1])]:.4f}: {one.sentence}")
     return save(figure(found), out / "meter_adam.png")
 
 

@@ -157,7 +157,13 @@ SLOW |= {"stages", "StageTimes"}  # followed step by step in tests/probes/test_s
 SLOW |= {"TwoLayerTransformer", "RandomFeatures", "in_context_loss", "Denoiser"}  # or kin of quick ones
 SLOW |= {"first_step_balance", "denoising_losses", "relative_slope"}
 SLOW |= {"DigitPair"}  # its split and its flips are counted in tests/data/test_images.py
-SLOW |= {"SoftmaxAttention", "InfoNCE", "MeanFieldFeatures"}  # followed by hand in tests of their own
+SLOW |= {
+    "SoftmaxAttention",
+    "InfoNCE",
+    "MeanFieldFeatures",
+    "Minibatches",
+    "TwoLayer",
+}  # followed by hand in tests of their own
 SLOW |= {"smallest_curvature", "feature_residual", "metric_alignment", "criterion", "label_noise_excess"}
 SLOW |= {"PatternDictionary", "TruncatedReLU", "Linearised", "LayerwiseDescent"}  # by hand in their own tests
 SLOW |= {"pattern_alignment", "pattern_errors", "head_errors", "fixed_head_errors"}

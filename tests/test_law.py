@@ -82,6 +82,7 @@ def test_span_equals_ambient_in_law(network):
     assert smallest > LEVEL, all_of_them
 
 
+@pytest.mark.slow
 def test_wrong_chi_degrees_are_rejected(monkeypatch):
     jax.clear_caches()
     monkeypatch.setattr(space_module, "_bartlett_degrees", lambda d, rank, count: d + 0.0 * np.arange(count))

@@ -59,8 +59,14 @@ def test_a_file_is_metered_into_a_folder(file, tmp_path):
     "old, new, sentence",
     [
         ("params_after = {", "params_aftr = {", "must define params_after; did you mean 'params_aftr'?"),
-        ("import helper", "import helpless", "cannot be run: ModuleNotFoundError: No module named 'helpless'."),
+        (
+            "import helper",
+            "import helpless",
+            "cannot be run, line 3: ModuleNotFoundError: No module named 'helpless'.",
+        ),
         ('params["w"]', 'params["v"]', "apply(params, input) fails for one input of shape (4,): KeyError: 'v'"),
+        ("import helper", "import helper)", "cannot be run: SyntaxError: unmatched ')' (mine.py, line 3)."),
+        ("samples = 9", "raise ValueError", "cannot be run, line 11: ValueError."),
         ("samples = 9", "samples = 0", "meter(samples=) must be a whole number of at least 2, got 0."),
     ],
 )
@@ -74,3 +80,16 @@ def test_a_wrong_file_is_answered_with_one_sentence(file, old, new, sentence):
 def test_no_file_is_answered_with_one_sentence(tmp_path):
     result = call(tmp_path / "nowhere.py")
     assert result.exit_code == 2 and "featlab meter needs a Python file that defines apply" in result.stderr
+
+
+def test_a_folder_that_cannot_be_made_is_answered_before_anything_is_run(file, tmp_path):
+    (tmp_path / "taken").write_text("a file")
+    result = call(file, "--out", tmp_path / "taken" / "out")
+    assert result.exit_code == 2 and "taken/out' cannot be written: Not a directory." in result.stderr
+    assert "file's own" not in result.stderr
+
+
+def test_a_file_of_results_that_cannot_be_written_is_named(file, tmp_path):
+    (tmp_path / "out" / "meter.json").mkdir(parents=True)
+    result = call(file, "--out", tmp_path / "out")
+    assert result.exit_code == 2 and "out' cannot be written: Is a directory." in result.stderr

@@ -108,6 +108,20 @@ def test_cifar10_is_found_in_its_folder_and_in_its_archive(tmp_path):
     assert plain.labels.tolist() == [7, 8]
 
 
+def test_a_damaged_archive_is_named(tmp_path):
+    inside = tmp_path / "test_batch"
+    inside.write_bytes(batch(COLOURS, [7, 8], 2))
+    archive = tmp_path / "cifar-10-python.tar.gz"
+    with tarfile.open(archive, "w:gz") as packed:
+        packed.add(inside, "test_batch")
+    inside.unlink()
+    whole = archive.read_bytes()
+    for damaged in (whole[: len(whole) // 2], b"no archive", whole[:40] + bytes(200) + whole[240:]):
+        archive.write_bytes(damaged)
+        with pytest.raises(fl.InputError, match="cannot be unpacked|is no batch"):
+            cifar10(tmp_path, train=False)
+
+
 class Malicious:
     def __reduce__(self):
         import os
@@ -128,6 +142,7 @@ def test_a_pickle_that_asks_for_more_than_arrays_is_refused(tmp_path, monkeypatc
     [
         (b"nothing pickled", "'test_batch' is no batch of CIFAR-10"),
         (pickle.dumps({b"labels": [1]}), "'test_batch' is no batch of CIFAR-10: KeyError: 'data'."),
+        (pickle.dumps({b"data": np.zeros((2, 3072), np.uint8), b"labels": 1}), "must hold images of 3072 bytes"),
         (pickle.dumps({b"data": np.zeros((2, 7), np.uint8), b"labels": [1, 2]}), "must hold images of 3072 bytes"),
     ],
 )

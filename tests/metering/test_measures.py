@@ -13,6 +13,7 @@ def test_movement_takes_all_arrays_together():
     before, after = [np.array([3.0, 0.0]), np.array([[4.0]])], [np.array([3.0, 1.0]), np.array([[6.0]])]
     assert_allclose(measures.movement(before, after), np.sqrt(5) / 5)
     assert np.isnan(measures.movement([np.zeros(2)], [np.ones(2)]))
+    assert measures.movement([np.zeros(2)], [np.zeros(2)]) == 0
 
 
 def test_effective_rank_counts_equal_eigenvalues():
@@ -49,3 +50,8 @@ def test_margins_of_one_output_and_of_several():
 def test_departure_is_the_share_that_linearity_misses(linear, missed):
     change = RANDOM.normal(size=(6, 2))
     assert_allclose(measures.departure(change, linear * change), missed, atol=1e-15)
+
+
+def test_departure_is_infinite_where_only_the_linearisation_changes():
+    assert measures.departure(np.zeros((3, 1)), np.zeros((3, 1))) == 0
+    assert measures.departure(np.zeros((3, 1)), np.ones((3, 1))) == np.inf

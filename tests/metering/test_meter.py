@@ -47,10 +47,6 @@ def network(params, x):
     return params["last"] @ hidden(params, x)
 
 
-def many(params, inputs):
-    return jnp.tanh(inputs @ params["first"].T) @ params["last"].T
-
-
 @pytest.fixture(scope="module")
 def reading():
     return fl.meter(network, BEFORE, AFTER, (INPUTS, DIGITS), features=hidden)
@@ -166,12 +162,25 @@ def test_flipped_labels_count_as_memorised_when_they_are_fitted():
     clean = np.array([1, 1, 1, 1, -1, -1, -1, -1.0])
     labels = clean * np.array([1, 1, 1, 1, -1, -1, -1, -1])
     outputs = np.array([2, 1, 3, -1, 4, -1, -2, -3.0])
-    read = fl.meter(linear, np.zeros(8), outputs, (np.eye(8), (labels + 1) / 2, clean), weights=lambda w: w[None])
+    scale = np.arange(1, 9.0)
+    data = (np.diag(scale), (labels + 1) / 2, clean)
+    read = fl.meter(linear, np.zeros(8), outputs / scale, data, weights=lambda w: w[None])
     assert read["clean_fitted"] == 3 / 4 and read["memorised"] == 1 / 4
-    assert read["clean_margin"] == 1.5 and read["flipped_margin"] == -1.5
+    assert_allclose([read["clean_margin"], read["flipped_margin"]], [1.5, -1.5], rtol=1e-6)
     assert read.before("memorised") == 0
-    # a kernel I is as well aligned with one set of signs as with the other
-    assert_allclose(read["clean_alignment"], read["kernel_alignment"])
+
+
+def test_clean_labels_have_an_alignment_of_their_own():
+    """A linear function's kernel is the Gram matrix, aligned with signs y by y'Gy / |G| n."""
+    clean = SIGNS * np.where(np.arange(N) < 4, -1, 1)
+    read = fl.meter(linear, np.zeros(D), np.ones(D), (INPUTS, SIGNS, clean))
+    gram = INPUTS @ INPUTS.T
+    wanted = [signs @ gram @ signs / np.linalg.norm(gram) / N for signs in (SIGNS, clean)]
+    assert_allclose([read["kernel_alignment"], read["clean_alignment"]], wanted, rtol=1e-4)
+    assert abs(wanted[0] - wanted[1]) > 0.01
+    assert "clean_alignment" not in {
+        row.name for row in fl.meter(linear, np.zeros(D), np.ones(D), (INPUTS, SIGNS, None)).rows
+    }
 
 
 def test_numbers_to_be_predicted_have_no_margins():
@@ -196,6 +205,35 @@ def test_nothing_moved_is_still():
 def test_the_word_follows_from_the_two_numbers(departure, kernel, regime):
     word, sentence = judged(departure, kernel, 1.0)
     assert word == regime and f"{100 * departure:.2g} %" in sentence and f"{100 * kernel:.2g} %" in sentence
+
+
+@pytest.mark.parametrize(
+    "value, text", [(0.997, "99.7 %"), (0.1004, "10.04 %"), (0.4996, "49.96 %"), (1.37, "137 %")]
+)
+def test_no_number_is_rounded_over_a_level(value, text):
+    assert f"misses {text} of" in judged(value, 0.01, 1.0)[1]
+
+
+def test_what_has_no_number_is_not_lazy():
+    assert judged(float("inf"), 0.0, 2.0)[0] == judged(0.0, float("nan"), 1.0)[0] == "rich"
+    read = fl.meter(quadratic, np.ones(D), -np.ones(D), (INPUTS, SIGNS))  # f is even: back where it was
+    assert (
+        read.regime == "rich"
+        and np.isinf(read["linear_departure"])
+        and "outputs are as at the start" in read.sentence
+    )
+
+
+def test_the_matrix_that_is_compared_is_named():
+    square = {name: np.eye(D, dtype=np.float32) for name in "ab"}
+    read = fl.meter(lambda params, x: jnp.sum(params["b"] @ params["a"] @ x), square, square, (INPUTS, SIGNS))
+    assert "WᵀW, W = a" in str(read) and "W is a; b would fit too" in str(read)
+
+
+def test_long_inputs_have_no_agop(monkeypatch):
+    monkeypatch.setattr(_meter, "_LONGEST", D - 1)
+    read = fl.meter(linear, np.zeros(D), np.ones(D), (INPUTS, SIGNS))
+    assert not read.spectra and "inputs have 5 coordinates, more than 4: no AGOP" in str(read)
 
 
 # ---- lazy and rich: f = alpha (h(theta) - h(theta_0)), loss / alpha^2 (Chizat, Oyallon and Bach, 2019)
@@ -274,32 +312,6 @@ def test_what_is_not_there_is_named(reading):
         reading["kernel_movemnt"]
 
 
-@pytest.mark.parametrize(
-    "arguments, options, sentence",
-    [
-        ((3, BEFORE, AFTER, (INPUTS, DIGITS)), {}, r"meter\(apply=\) must be a function"),
-        ((network, BEFORE, {"first": 1.0}, (INPUTS, DIGITS)), {}, "must have the same names and shapes"),
-        ((network, {}, {}, (INPUTS, DIGITS)), {}, "must hold arrays of real numbers, and holds none"),
-        ((network, BEFORE, AFTER, INPUTS), {}, "data must be"),
-        ((network, BEFORE, AFTER, (INPUTS, DIGITS[:4])), {}, "got 13 inputs, 4 labels"),
-        ((network, BEFORE, AFTER, (INPUTS, DIGITS + 1)), {}, "labels must be classes, 0 to 2, .* got 3"),
-        ((network, BEFORE, AFTER, (INPUTS, DIGITS, SIGNS)), {}, "clean_labels must be classes"),
-        (
-            (network, BEFORE, AFTER, (INPUTS[:, :4], DIGITS)),
-            {},
-            "fails for one input of shape .4,.: .*batched=True",
-        ),
-        ((many, BEFORE, AFTER, (INPUTS[:, None], DIGITS)), {}, r"got \(1, 3\); if it takes many inputs at once"),
-        ((network, BEFORE, AFTER, (INPUTS, DIGITS)), {"samples": 1}, "must be a whole number of at least 2"),
-        ((network, BEFORE, AFTER, (INPUTS, DIGITS)), {"features": "x"}, r"meter\(features=\) must be a function"),
-        ((network, BEFORE, AFTER, (INPUTS, DIGITS)), {"weights": lambda p: p["last"]}, "a matrix with 5 columns"),
-    ],
-)
-def test_bad_input_is_answered_with_one_sentence(arguments, options, sentence):
-    with pytest.raises(fl.InputError, match=sentence):
-        fl.meter(*arguments, **options)
-
-
 @pytest.mark.slow
 def test_the_code_of_the_page_runs(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
@@ -338,3 +350,19 @@ def test_a_pytorch_module_reads_as_the_same_network_in_jax(reading):
         fl.meter(after, {}, after, data)
     with pytest.raises(fl.InputError, match=r"must name a part of the module \(0, 1, 2\), got 'x'"):
         fl.meter(after, before, after, data, features="x")
+
+
+@pytest.mark.filterwarnings(*TORCH_SPEAKS)
+def test_a_pytorch_module_is_left_as_it_was_and_wrong_ones_are_named():
+    torch = pytest.importorskip("torch")
+    tied = torch.nn.Sequential(torch.nn.Linear(D, D), torch.nn.Dropout(), torch.nn.Linear(D, D))
+    tied[2].weight = tied[0].weight
+    tied[1].eval()
+    read = fl.meter(tied, tied, tied, (INPUTS[:, ::-1], DIGITS))
+    assert read.regime == "still" and tied.training and not tied[1].training
+    twice = torch.nn.Tanh()
+    module = torch.nn.Sequential(torch.nn.Linear(D, CLASSES), twice, twice)
+    with pytest.raises(fl.InputError, match="features='1' must be a part that runs once"):
+        fl.meter(module, module, module, (INPUTS, DIGITS), features="1")
+    with pytest.raises(fl.InputError, match="The module fails for inputs of shape .2, 4."):
+        fl.meter(module, module, module, (INPUTS[:, :4], DIGITS))

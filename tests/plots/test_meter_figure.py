@@ -47,6 +47,13 @@ def test_what_was_not_read_is_said():
     assert "no margins" in margins.texts[0].get_text() and "no AGOP" in spectra.texts[0].get_text()
 
 
+def test_what_began_at_zero_is_drawn_without_a_length():
+    rows = [row._replace(after=float("nan")) if row.name == "total_movement" else row for row in ROWS]
+    _, moved, _, _ = drawn(dataclasses.replace(READING, rows=tuple(rows)))
+    assert [bar.get_width() for bar in moved.patches] == [0.3, 0.6, 0, 1.2]
+    assert [text.get_text() for text in moved.texts] == [" 0.3", " 0.6", " began at 0", " 1.2"]
+
+
 def test_only_readings_are_drawn():
     with pytest.raises(fl.InputError, match="plots.meter draws what featlab.meter returns, got dict."):
         fl.plots.meter({})  # type: ignore

@@ -84,6 +84,7 @@ def test_loads_with_a_theorem_its_side_and_its_curves(visit, server):
     assert visit.requests and all(urlsplit(url).hostname in ("127.0.0.1", None) for url in visit.requests)
 
 
+@pytest.mark.slow
 def test_dragging_moves_the_curves_and_asks_ten_times_a_second(visit, server):
     page = visit("about:blank")
     messages = sent(page)
@@ -196,6 +197,7 @@ def test_the_keyboard_alone_is_enough(visit, server):
     assert unnamed == 0
 
 
+@pytest.mark.slow
 def test_bad_input_is_answered_beside_the_settings(visit, server):
     visit.expected = ("400", "422")  # the download that is refused
     page = visit(f"{server.url}#{SMALL}")
@@ -239,6 +241,7 @@ def test_dark_colours_follow_the_system_and_the_button(visit, server):
     assert lightness(page) > 200
 
 
+@pytest.mark.slow
 def test_every_theorem_has_an_answer(visit, server):
     page = visit(f"{server.url}#{SMALL}")
     page.wait_for_selector("input.range")
@@ -293,6 +296,7 @@ def test_switching_the_theorem_changes_everything(visit, server):
     page.wait_for_function("() => document.querySelector('#sentence').textContent.trim() !== ''")
 
 
+@pytest.mark.slow
 def test_a_task_of_ones_own_begins_with_the_theorems_and_is_in_the_link(visit, server):
     page = visit(f"{server.url}#{SMALL}", viewport={"width": 360, "height": 740})
     page.wait_for_selector("input.range")
@@ -310,6 +314,7 @@ def test_a_task_of_ones_own_begins_with_the_theorems_and_is_in_the_link(visit, s
     assert other.url == page.url
 
 
+@pytest.mark.slow
 def test_the_slider_of_an_atlas_moves_its_curves_from_disk(visit, atlas_page):
     page = visit(atlas_page)
     slider, curves = page.locator(".slice input[type=range]"), page.locator(".slice .curves").first

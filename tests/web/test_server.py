@@ -72,6 +72,7 @@ def test_curves_come_while_training_runs_and_are_those_of_a_run(server, small):
         assert curves[-1]["series"][name]["high"][-1] == pytest.approx(float(end.max()), rel=2e-3)
 
 
+@pytest.mark.slow
 def test_a_new_setting_takes_the_place_of_the_old_one(server, small):
     with line(server) as browser:
         for job in range(1, 30):
@@ -157,7 +158,12 @@ def test_too_much_work_is_refused_in_one_sentence(server, small):
 
 
 @pytest.mark.parametrize(
-    "name", ["experiment.toml", "script.py", pytest.param("data.nc", marks=pytest.mark.slow), "figure.svg"]
+    "name",
+    [
+        "experiment.toml",
+        "script.py",
+        *(pytest.param(one, marks=pytest.mark.slow) for one in ("data.nc", "figure.svg")),
+    ],
 )
 def test_files_to_keep(server, small, name, tmp_path):
     with urllib.request.urlopen(f"{server.url}download/{name}?{urlencode(small)}", timeout=PATIENCE) as answer:

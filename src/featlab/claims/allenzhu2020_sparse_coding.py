@@ -50,6 +50,9 @@ what grows more slowly is left behind, the more the longer the race: from starts
 Thresholds that follow at a smaller distance from 0 lose fewer ($\alpha = 0.3$ in place of $0.4$: 13 in place of
 35 %), until neurons mix (0.2: 49 %, purity 0.94). No share does at all d what the theorem's schedule does.
 
+After that the check on entering, which had counted neurons that were surely good from the start as well, was mended
+to count newcomers alone, and decided again.
+
 The control has no thresholds. Every neuron then moves along $M w^\star$, and none becomes pure.
 """
 

@@ -12,6 +12,7 @@ import gzip
 import io
 import pickle
 import tarfile
+import zlib
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
 
@@ -25,6 +26,7 @@ from featlab.data._data import AbstractDataModel, Batch, signed
 from featlab.fields import InputError, probability, whole
 
 _TESTED = 3  # one image of so many is kept for tests
+_DAMAGED = (OSError, EOFError, zlib.error, tarfile.TarError)
 
 
 class Images(NamedTuple):
@@ -70,7 +72,7 @@ def cifar10(folder: str | Path, *, train: bool = True) -> Images:
     pickled; nothing but arrays, lists, numbers and text is taken out of them.
     """
     names = [f"data_batch_{i}" for i in range(1, 6)] if train else ["test_batch"]
-    batches = [_batch(name, _batch_bytes(Path(folder), name)) for name in names]
+    batches = [_batch(name, _batch_bytes(_existing(folder), name)) for name in names]
     pixels = np.concatenate([pixels for pixels, _ in batches])
     # A row holds all of red, then green, then blue.
     return Images(
@@ -165,10 +167,14 @@ def _shuffled(key, count: int) -> Array:
 # ---- files
 
 
-def _found(folder: str | Path, *names: str) -> Path:
+def _existing(folder: str | Path) -> Path:
     if not Path(folder).is_dir():
         raise InputError(f"The folder {str(folder)!r} is not there; give that of the data set's files.")
-    for path in (Path(folder) / f"{name}{ending}" for name in names for ending in ("", ".gz")):
+    return Path(folder)
+
+
+def _found(folder: str | Path, *names: str) -> Path:
+    for path in (_existing(folder) / f"{name}{ending}" for name in names for ending in ("", ".gz")):
         if path.is_file():
             return path
     raise InputError(f"{str(folder)!r} has no file {names[0]!r}, with or without .gz.")
@@ -178,8 +184,8 @@ def _idx(path: Path, axes: int) -> np.ndarray:
     """An array of bytes: two zeros, the kind 8, how many axes, the length of each in four bytes, the numbers."""
     try:
         data = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
-    except (OSError, EOFError) as error:
-        raise InputError(f"{str(path)!r} cannot be unpacked: {error}.") from None
+    except _DAMAGED as error:
+        raise _unreadable(path, error) from None
     shape = np.frombuffer(data[4 : 4 + 4 * axes], ">u4").astype(int) if len(data) >= 4 + 4 * axes else ()
     if data[:4] != bytes((0, 0, 8, axes)) or len(data) != 4 + 4 * axes + np.prod(shape):
         raise InputError(f"{str(path)!r} is no idx file of bytes with {axes} axes, or not all of one.")
@@ -188,16 +194,23 @@ def _idx(path: Path, axes: int) -> np.ndarray:
 
 def _batch_bytes(folder: Path, name: str) -> bytes:
     archive = folder / "cifar-10-python.tar.gz"
-    for path in (folder / name, folder / "cifar-10-batches-py" / name):
-        if path.is_file():
-            return path.read_bytes()
-    if archive.is_file():
-        with tarfile.open(archive) as packed:
-            member = next((one for one in packed if one.isfile() and Path(one.name).name == name), None)
-            stored = None if member is None else packed.extractfile(member)
-            if stored is not None:
-                return stored.read()
-    return _found(folder, name).read_bytes()
+    plain = [path for path in (folder / name, folder / "cifar-10-batches-py" / name) if path.is_file()]
+    try:
+        if plain:
+            return plain[0].read_bytes()
+        if archive.is_file():
+            with tarfile.open(archive) as packed:
+                member = next((one for one in packed if one.isfile() and Path(one.name).name == name), None)
+                stored = None if member is None else packed.extractfile(member)
+                if stored is not None:
+                    return stored.read()
+    except _DAMAGED as error:
+        raise _unreadable((*plain, archive)[0], error) from None
+    raise InputError(f"{str(folder)!r} has no file {name!r}, and no {archive.name!r} that holds it.")
+
+
+def _unreadable(path: Path, error: Exception) -> InputError:
+    return InputError(f"{str(path)!r} cannot be unpacked: {str(error).rstrip('.')}.")
 
 
 def _batch(name: str, data: bytes) -> tuple[np.ndarray, np.ndarray]:
@@ -209,10 +222,10 @@ def _batch(name: str, data: bytes) -> tuple[np.ndarray, np.ndarray]:
         raise
     except Exception as error:  # a damaged pickle may raise anything
         raise InputError(f"{name!r} is no batch of CIFAR-10: {type(error).__name__}: {error}.") from None
-    if pixels.shape != (len(labels), 3072):
+    if labels.ndim != 1 or pixels.shape != (len(labels), 3072):
         raise InputError(
-            f"{name!r} must hold images of 3072 bytes, one for each label, got the shape {pixels.shape} and "
-            f"{len(labels)} labels."
+            f"{name!r} must hold images of 3072 bytes, one for each label, got the shapes {pixels.shape} and "
+            f"{labels.shape}."
         )
     return pixels, labels
 

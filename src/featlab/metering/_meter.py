@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from featlab.fields import InputError
 from featlab.metering import measures
-from featlab.metering._network import AbstractMetered, JaxNetwork
-from featlab.metering._samples import as_classes, as_samples, as_targets
+from featlab.metering._network import AbstractMetered, JaxNetwork, said
+from featlab.metering._samples import as_classes, as_samples, as_targets, finite, is_real, plain
 from featlab.metering._torch import TorchModule, is_module
 from featlab.metering.reading import Margins, Reading, Row, judged
 from featlab.progress import progress_bar
 
 _NUMBERS = 20_000_000  # of gradients that are held at a time
+_LONGEST = 5000  # input of which the square matrix AGOP is made
 
 
 def meter(
@@ -41,26 +42,32 @@ def meter(
     What needs gradients is read on at most `samples` of the inputs, drawn once for all. `features(params, input)`,
     or for PyTorch the name of the part that makes them, adds the effective rank of features; `weights(params)`
     says which matrix, with a column for each coordinate of an input, the outer product of gradients is compared
-    with, where it is not the first that fits.
+    with, where it is not the first that fits; names of a dictionary count in alphabetical order.
     """
     began = time.perf_counter()
-    if not isinstance(samples, int) or isinstance(samples, bool) or samples < 2:
+    if not isinstance(samples, int | np.integer) or isinstance(samples, bool) or samples < 2:
         raise InputError(f"meter(samples=) must be a whole number of at least 2, got {samples!r}.")
-    inputs, labels, clean = as_samples(data)
-    network = _network(apply, params_before, params_after, batched, features, inputs)
+    if weights is not None and not callable(weights):
+        raise InputError(f"meter(weights=) must be a function of parameters, got {type(weights).__name__}.")
+    inputs, labels, clean = as_samples(data, rounded=not is_module(apply))
+    network = _network(apply, params_before, params_after, batched, features).checked(inputs)
+    for which, params in (("params_before", network.before), ("params_after", network.after)):
+        for name, array in network.arrays(params).items():
+            finite(f"{name} of {which}", array)
+    lacking = _lacking(inputs)
+    first = None if lacking else _first_matrix(network, (params_before, params_after), weights, inputs[0].size)
     chosen = np.sort(np.random.default_rng(0).permutation(len(inputs))[:samples])
     with progress_bar("metering", 1, shown=progress, unit="parts") as tell:
         measured = _Measured(network, inputs, chosen, tell)
-        outputs = measured.both(lambda params: network.outputs(params, inputs))
+        outputs = measured.both(lambda params: finite("the output", network.outputs(params, inputs)))
         columns = outputs[0].shape[1]
         measured.parts(4 * columns + 2)
         classes = as_classes(labels, columns)
         flipped = None if clean is None else _flipped(classes, as_classes(clean, columns, "clean_labels"))
-        change, linear = (outputs[1] - outputs[0])[chosen], network.linear_change(inputs[chosen])
+        change, linear = (outputs[1] - outputs[0])[chosen], finite("J₀Δθ", network.linear_change(inputs[chosen]))
         measured.done(1)
         kernels = measured.both(lambda params: measured.kernel(params, columns))
-        agops = _agops(measured, columns, inputs)
-        first = _first_matrices(network, (params_before, params_after), weights, int(np.prod(inputs.shape[1:])))
+        agops = None if lacking else measured.both(lambda params: measured.agop(params, columns))
         seen = measured.both(lambda params: network.features(params, inputs[chosen]))
     targets = as_targets(labels, classes, columns)[chosen]
     rows = [*_movements(network), *_lazy_rows(change, linear, kernels, targets)]
@@ -76,7 +83,7 @@ def meter(
     values = {row.name: row.after for row in rows}
     regime, sentence = judged(values["linear_departure"], values["kernel_movement"], values["total_movement"])
     spectra = {} if agops is None else {"AGOP, before": agops[0], "AGOP, after": agops[1]}
-    spectra |= {} if first is None else {"W^T W, after": first[1].T @ first[1]}
+    spectra |= {} if first is None else {"W^T W, after": first.grams[1]}
     return Reading(
         regime=regime,
         sentence=sentence,
@@ -85,7 +92,7 @@ def meter(
         change=change,
         linear_change=linear,
         spectra={name: measures.eigenvalues(one) for name, one in spectra.items()},
-        notes=_notes(agops, first, classes),
+        notes=_notes(lacking, first, classes),
         inputs=len(inputs),
         samples=len(chosen),
         parameters=sum(one.size for one in network.arrays(network.before).values()),
@@ -119,14 +126,18 @@ class _Measured:
         kernel = np.zeros((count, count))
         for output in range(columns):
             for k, here in enumerate(blocks):
-                rows = self.network.parameter_gradients(params, self.chosen[here], output)
+                rows = self._rows(params, here, output)
                 kernel[here, here] += rows @ rows.T
                 for there in blocks[:k]:
-                    products = rows @ self.network.parameter_gradients(params, self.chosen[there], output).T
+                    products = rows @ self._rows(params, there, output).T
                     kernel[here, there] += products
                     kernel[there, here] += products.T
                 self.done(1 / len(blocks))
-        return kernel
+        return finite("the tangent kernel", kernel)
+
+    def _rows(self, params: Any, block: slice, output: int) -> np.ndarray:
+        rows = self.network.parameter_gradients(params, self.chosen[block], output)
+        return rows.astype(np.promote_types(rows.dtype, np.float32))
 
     def agop(self, params: Any, columns: int) -> np.ndarray:
         r"""$\frac1n \sum_i \sum_c \nabla_x f_c(x_i) \nabla_x f_c(x_i)^\top$."""
@@ -135,10 +146,10 @@ class _Measured:
             rows = self.network.input_gradients(params, self.chosen, output).astype(np.float64)
             total = total + measures.outer_products(rows)
             self.done(1)
-        return total
+        return finite("AGOP", total)
 
 
-def _network(apply, before, after, batched, features, inputs) -> AbstractMetered:
+def _network(apply, before, after, batched, features) -> AbstractMetered:
     if is_module(apply):
         if features is not None and not isinstance(features, str):
             raise InputError("meter(features=) of a PyTorch module must be the name of one of its parts.")
@@ -147,39 +158,51 @@ def _network(apply, before, after, batched, features, inputs) -> AbstractMetered
         raise InputError(f"meter(apply=) must be a function of parameters and an input, got {apply!r}.")
     if features is not None and not callable(features):
         raise InputError(f"meter(features=) must be a function of parameters and an input, got {features!r}.")
-    return JaxNetwork(apply, before, after, batched=batched, features=features).checked(inputs)
+    return JaxNetwork(apply, before, after, batched=batched, features=features)
 
 
 def _flipped(classes: np.ndarray | None, clean: np.ndarray | None) -> np.ndarray | None:
-    return None if classes is None or clean is None else classes != clean
+    if classes is not None and clean is None:
+        raise InputError("clean_labels must be classes, as labels are.")
+    return None if classes is None else classes != clean
 
 
-def _agops(measured: _Measured, columns: int, inputs: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
-    if not np.issubdtype(inputs.dtype, np.floating):
-        return None  # no gradients in words of a vocabulary
-    return measured.both(lambda params: measured.agop(params, columns))
+def _lacking(inputs: np.ndarray) -> str | None:
+    """Why there is no AGOP, if so."""
+    if not is_real(inputs):
+        return "inputs are whole numbers, in which there is no gradient: no AGOP"
+    if inputs[0].size > _LONGEST:
+        return f"inputs have {inputs[0].size} coordinates, more than {_LONGEST}: no AGOP, which has their square"
+    return None
 
 
-def _first_matrices(network: AbstractMetered, given, weights: Callable | None, d: int):
-    """The matrix that meets the input, before and after, with a column for each of its coordinates."""
+class _First(NamedTuple):
+    """The matrix W that meets the input: its name, W'W before and after, and which others would fit."""
+
+    name: str
+    grams: list[np.ndarray]
+    others: list[str]
+
+
+def _first_matrix(network: AbstractMetered, given, weights: Callable | None, d: int) -> _First | None:
     if weights is not None:
-        found = [np.asarray(_plain(weights(params)), np.float64) for params in given]
+        try:
+            found = [plain(weights(params)).astype(np.float64) for params in given]
+        except Exception as error:  # of the user's function
+            raise InputError(f"meter(weights=) fails: {said(error)}.") from error
         if any(one.ndim != 2 or one.shape[1] != d for one in found):
             raise InputError(
                 f"meter(weights=) must return a matrix with {d} columns, one for each coordinate of an input, got "
                 f"the shape {found[0].shape}."
             )
-        return found[0], found[1]
-    before, after = network.arrays(network.before), network.arrays(network.after)
-    for name, one in before.items():
-        if one.ndim == 2 and d in one.shape:
-            turned = one.shape[1] != d
-            return (one.T, after[name].T) if turned else (one, after[name])
-    return None
-
-
-def _plain(value: Any) -> Any:
-    return value.detach().cpu().numpy() if hasattr(value, "detach") else value
+        return _First("weights(params)", [finite("weights(params)", one).T @ one for one in found], [])
+    both = [network.arrays(params) for params in (network.before, network.after)]
+    fitting = [name for name, one in both[0].items() if one.ndim == 2 and d in one.shape]
+    if not fitting:
+        return None
+    name, *others = fitting
+    turned = both[0][name].shape[1] != d
+    return _First(name, [one[name] @ one[name].T if turned else one[name].T @ one[name] for one in both], others)
 
 
 def _movements(network: AbstractMetered):
@@ -207,12 +230,11 @@ def _alignment(name, words, kernels, targets):
 
 def _feature_rows(agops, first, kernels, seen):
     if agops is not None and first is not None:
-        grams = [one.T @ one for one in first]
-        plain = [measures.cosine(one, gram) for one, gram in zip(agops, grams)]
-        roots = [measures.cosine(measures.root(one), gram) for one, gram in zip(agops, grams)]
-        yield Row("agop_correlation", "cosine of AGOP with WᵀW of the first layer", *plain)
+        cosines = [measures.cosine(one, gram) for one, gram in zip(agops, first.grams)]
+        roots = [measures.cosine(measures.root(one), gram) for one, gram in zip(agops, first.grams)]
+        yield Row("agop_correlation", f"cosine of AGOP with WᵀW, W = {first.name}", *cosines)
         yield Row("agop_root_correlation", "cosine of AGOP^(1/2) with WᵀW", *roots)
-        yield Row("weight_rank", "effective rank of WᵀW", *map(measures.effective_rank, grams))
+        yield Row("weight_rank", "effective rank of WᵀW", *map(measures.effective_rank, first.grams))
     if agops is not None:
         yield Row("agop_rank", "effective rank of AGOP", *map(measures.effective_rank, agops))
     yield Row("kernel_rank", "effective rank of the tangent kernel", *map(measures.effective_rank, kernels))
@@ -222,12 +244,14 @@ def _feature_rows(agops, first, kernels, seen):
         yield Row("feature_rank", "effective rank of the centred features", *ranks)
 
 
-def _notes(agops, first, classes):
+def _notes(lacking, first, classes):
     notes = []
-    if agops is None:
-        notes.append("inputs are whole numbers, in which there is no gradient: no AGOP")
+    if lacking:
+        notes.append(lacking)
     elif first is None:
         notes.append("no matrix has a side as long as an input: AGOP has nothing to be compared with")
+    elif first.others:
+        notes.append(f"W is {first.name}; {', '.join(first.others)} would fit too: weights= says which it is")
     if classes is None:
         notes.append("labels are no classes: no margins")
     return tuple(notes)

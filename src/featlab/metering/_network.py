@@ -12,6 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from featlab.fields import InputError
+from featlab.metering._samples import is_real
 
 _BLOCK = 256  # inputs that a network sees at a time
 
@@ -21,6 +22,10 @@ class AbstractMetered(abc.ABC):
 
     before: Any  # parameters, as the methods take them
     after: Any
+
+    @abc.abstractmethod
+    def checked(self, inputs: np.ndarray) -> AbstractMetered:
+        """Itself, if it takes such inputs and returns a number or a vector for each."""
 
     @abc.abstractmethod
     def arrays(self, params: Any) -> dict[str, np.ndarray]:
@@ -51,31 +56,37 @@ class JaxNetwork(AbstractMetered):
     """A function of parameters and one input, or with `batched` of many; parameters are any tree."""
 
     def __init__(self, apply: Callable, before: Any, after: Any, *, batched: bool, features: Callable | None):
-        (self.before, fixed), (self.after, _) = map(_partitioned, (before, after))
+        (self.before, fixed), (self.after, later) = map(_partitioned, (before, after))
         shapes = [jax.tree.map(jnp.shape, tree) for tree in (self.before, self.after)]
         if shapes[0] != shapes[1]:
             raise InputError("params_before and params_after must have the same names and shapes.")
         if not jax.tree.leaves(self.before):
             raise InputError("params_before must hold arrays of real numbers, and holds none.")
+        if _numbers(fixed) != _numbers(later):
+            raise InputError("A number of params_before is another in params_after; what trains must be an array.")
         self._one = _One(apply, fixed, batched)
         self._feature = None if features is None else _One(features, fixed, batched)
 
     def checked(self, inputs: np.ndarray) -> JaxNetwork:
-        """Itself, if it takes one of these inputs and returns a number or a vector."""
         hint = "" if self._one.batched else "; if it takes many inputs at once, say batched=True"
-        try:
-            shape = eqx.filter_eval_shape(self._one.value, self.before, inputs[0]).shape
-        except Exception as error:  # of the user's function
-            words = str(error).strip().splitlines() or [""]
+        value = self._shape("apply", self._one, inputs[0], hint)
+        if len(value.shape) > 1:
             raise InputError(
-                f"apply(params, input) fails for one input of shape {inputs.shape[1:]}: {type(error).__name__}: "
-                f"{words[0].rstrip('.')}{hint}."
-            ) from error
-        if len(shape) > 1:
-            raise InputError(
-                f"apply(params, input) must return a number or a vector for one input, got {shape}{hint}."
+                f"apply(params, input) must return a number or a vector for one input, got {value.shape}{hint}."
             )
+        if not is_real(value):
+            raise InputError(f"apply(params, input) must return real numbers, got {value.dtype}.")
+        if self._feature is not None:
+            self._shape("features", self._feature, inputs[0], hint)
         return self
+
+    def _shape(self, name: str, one: _One, x: np.ndarray, hint: str):
+        try:
+            return eqx.filter_eval_shape(one.value, self.before, x)
+        except Exception as error:  # of the user's function
+            raise InputError(
+                f"{name}(params, input) fails for one input of shape {x.shape}: {said(error)}{hint}."
+            ) from error
 
     def arrays(self, params):
         leaves, _ = jax.tree_util.tree_flatten_with_path(params)
@@ -121,7 +132,11 @@ def _outputs(one: _One, params, inputs):
 @eqx.filter_jit
 def _linear_change(one: _One, before, after, inputs):
     move = jax.tree.map(jnp.subtract, after, before)
-    return jax.jvp(lambda params: jax.vmap(one, in_axes=(None, 0))(params, inputs), (before,), (move,))[1]
+
+    def change(x):
+        return jax.jvp(lambda params: one(params, x), (before,), (move,))[1]
+
+    return jax.lax.map(change, inputs, batch_size=_BLOCK)
 
 
 @eqx.filter_jit
@@ -134,10 +149,20 @@ def _parameter_gradients(one: _One, params, inputs, output):
 @eqx.filter_jit
 def _input_gradients(one: _One, params, inputs, output):
     gradient = jax.grad(lambda x: one(params, x)[output])
-    return jax.vmap(gradient)(inputs).reshape(len(inputs), -1)
+    return jax.lax.map(gradient, inputs, batch_size=_BLOCK).reshape(len(inputs), -1)
 
 
 def _partitioned(tree: Any) -> tuple[Any, Any]:
-    """The arrays that train, and the rest: an Equinox module holds functions too."""
-    tree = jax.tree.map(lambda leaf: jnp.asarray(leaf) if isinstance(leaf, np.ndarray | float) else leaf, tree)
+    """The arrays that train, and the rest: an Equinox module holds functions too, and numbers such as a rate."""
+    tree = jax.tree.map(lambda leaf: jnp.asarray(leaf) if isinstance(leaf, np.ndarray) else leaf, tree)
     return eqx.partition(tree, eqx.is_inexact_array)
+
+
+def _numbers(tree: Any) -> list[float]:
+    return [leaf for leaf in jax.tree.leaves(tree) if isinstance(leaf, float)]
+
+
+def said(error: BaseException) -> str:
+    """The kind of an error and the first line of its words."""
+    words = (str(error).strip().splitlines() or [""])[0].rstrip(".")
+    return f"{type(error).__name__}: {words}" if words else type(error).__name__

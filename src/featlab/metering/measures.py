@@ -14,10 +14,12 @@ from featlab.theory import agop as theory
 
 
 def movement(before: Sequence[np.ndarray], after: Sequence[np.ndarray]) -> float:
-    r"""$\|\theta - \theta_0\| / \|\theta_0\|$, all arrays taken together; NaN where it began at 0."""
+    r"""$\|\theta - \theta_0\| / \|\theta_0\|$, all arrays taken together; NaN where it began at 0 and left."""
     far = sum(float(np.sum((now - then) ** 2)) for now, then in zip(after, before))
     size = sum(float(np.sum(then**2)) for then in before)
-    return float(np.sqrt(far / size)) if size > 0 else float("nan")
+    if size == 0:
+        return 0.0 if far == 0 else float("nan")
+    return float(np.sqrt(far / size))
 
 
 def cosine(one: np.ndarray, other: np.ndarray) -> float:
@@ -62,9 +64,14 @@ def margins(outputs: np.ndarray, labels: np.ndarray) -> np.ndarray:
 
 
 def departure(change: np.ndarray, linear: np.ndarray) -> float:
-    r"""$\|\Delta f - J_0 \Delta\theta\| / \|\Delta f\|$: how much of the change the linearisation misses."""
+    r"""$\|\Delta f - J_0 \Delta\theta\| / \|\Delta f\|$: how much of the change the linearisation misses.
+
+    Where nothing changed it is 0 if the linearisation says so too, and infinite if it does not.
+    """
     size = np.linalg.norm(change)
-    return float(np.linalg.norm(change - linear) / size) if size > 0 else 0.0
+    if size == 0:
+        return float("inf") if np.any(linear) else 0.0
+    return float(np.linalg.norm(change - linear) / size)
 
 
 def _exactly(function: Callable, *matrices: np.ndarray):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import html
 import math
+import re
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
@@ -56,16 +57,22 @@ class Margins(NamedTuple):
 
 
 def judged(departure: float, kernel_movement: float, total_movement: float) -> tuple[str, str]:
-    """Lazy, rich or between, and the sentence that says by which numbers."""
+    """Lazy, rich or between, and the sentence that says by which numbers.
+
+    A departure is infinite where outputs have not changed against what the linearisation says; the movement of a
+    kernel that was 0 and is no more is NaN. Both are rich.
+    """
     if total_movement == 0:
         return "still", "Still: all parameters are where they began."
-    numbers = (
-        f"the linearisation at the start misses {_percent(departure)} of what training changed, and the tangent "
-        f"kernel has moved by {_percent(kernel_movement)}"
-    )
-    if max(departure, kernel_movement) <= LAZY:
+    missed = f"the linearisation at the start misses {_percent(departure)} of what training changed"
+    if not math.isfinite(departure):
+        missed = "outputs are as at the start, against what the linearisation there says"
+    moved = f"moved by {_percent(kernel_movement)}" if math.isfinite(kernel_movement) else "left 0, where it began"
+    numbers = f"{missed}, and the tangent kernel has {moved}"
+    far = max(one if math.isfinite(one) else math.inf for one in (departure, kernel_movement))
+    if far <= LAZY:
         return "lazy", f"Lazy: {numbers} (lazy: at most {_percent(LAZY)} both)."
-    if max(departure, kernel_movement) >= RICH:
+    if far >= RICH:
         return "rich", f"Rich: {numbers} (rich: at least {_percent(RICH)} one of them)."
     allowed = f"lazy: at most {_percent(LAZY)} both; rich: at least {_percent(RICH)} one of them"
     return "between", f"Between lazy and rich: {numbers} ({allowed})."
@@ -170,10 +177,11 @@ def beside(readings: Mapping[str, Reading]):
     for name in readings:
         table.add_column(Text(name), justify="right")
     table.add_row("lazy or rich", *(one.regime for one in readings.values()))
-    words = {row.name: row.words for one in readings.values() for row in one.rows}
-    for name, text in words.items():
-        found = [{row.name: row.after for row in one.rows}.get(name) for one in readings.values()]
-        table.add_row(Text(text), *map(_number, found))
+    columns = [{row.name: row for row in one.rows} for one in readings.values()]
+    for name in dict.fromkeys(name for rows in sorted(columns, key=len, reverse=True) for name in rows):
+        found = [rows.get(name) for rows in columns]
+        text = _common([row.words for row in found if row is not None])
+        table.add_row(Text(text), *(_number(None if row is None else row.after) for row in found))
     return table
 
 
@@ -187,12 +195,25 @@ def printed(table) -> str:
     return caught.get()
 
 
+def _common(words: list[str]) -> str:
+    """One row's words in several readings; where they count other samples or name other matrices, without that."""
+    return words[0] if len(set(words)) == 1 else re.sub(r"( of) \d+|, W = .*", r"\1", words[0])
+
+
 def _number(value: float | None) -> str:
     return "" if value is None else f"{value:.3g}"
 
 
 def _percent(value: float) -> str:
-    return f"{100 * value:.2g} %" if value < 1 else f"{100 * value:.0f} %"
+    """Three digits; more where rounding would put it on the other side of a level that decides on the word."""
+    if value >= 0.9995:
+        return f"{100 * value:.0f} %"
+    texts = [f"{100 * value:.{digits}g}" for digits in range(3, 18)]
+    return next((one for one in texts if _side(float(one) / 100) == _side(value)), texts[-1]) + " %"
+
+
+def _side(value: float) -> tuple[bool, bool]:
+    return value <= LAZY, value >= RICH
 
 
 def _plain(value: Any) -> Any:

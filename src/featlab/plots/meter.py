@@ -62,12 +62,13 @@ def _movements(axes: Axes, reading: Reading) -> None:
     shown.append(("tangent kernel", reading["kernel_movement"]))
     places = np.arange(len(shown))[::-1]
     colours = [BLUE] * (len(shown) - 1) + [RED]
-    axes.barh(places, [value for _, value in shown], color=colours, height=0.6)
-    for place, (_, value) in zip(places, shown):
-        axes.annotate(f" {value:.2g}", (value, place), va="center")
+    lengths = [value if np.isfinite(value) else 0.0 for _, value in shown]
+    axes.barh(places, lengths, color=colours, height=0.6)
+    for place, length, (_, value) in zip(places, lengths, shown):
+        axes.annotate(f" {value:.2g}" if np.isfinite(value) else " began at 0", (length, place), va="center")
     axes.set_yticks(places, [name if len(name) <= 22 else f"...{name[-19:]}" for name, _ in shown])
     axes.set_xlabel(r"$\|W - W_0\| / \|W_0\|$,  $\|K - K_0\| / \|K_0\|$")
-    axes.set_xlim(0, 1.15 * max([value for _, value in shown] + [1e-12]))
+    axes.set_xlim(0, 1.15 * max([*lengths, 1e-12]))
     axes.grid(axis="y", visible=False)
 
 
@@ -94,7 +95,7 @@ def _margins(axes: Axes, reading: Reading) -> None:
 
 def _spectra(axes: Axes, reading: Reading) -> None:
     if not reading.spectra:
-        _nothing(axes, "inputs have no gradient: no AGOP")
+        _nothing(axes, next((note for note in reading.notes if "AGOP" in note), "no AGOP"))
         return
     for name, values in reading.spectra.items():
         colour, line, label = _LINES[name]

@@ -24,13 +24,13 @@ FIRST_SEED = 7_400_000
 MOMENTS = 60
 KINDS = {
     "growing thresholds": ({}, {"color": BLUE}),
-    "no thresholds": ({"spread": 0.0, "share": 0.0}, {"color": RED, "linestyle": "--"}),
+    "no thresholds": ({"thresholds": False}, {"color": RED, "linestyle": "--"}),
 }
 
 
-def history(d: float, seeds: int, sets: bool = False, **changes):
+def history(d: float, seeds: int, sets: bool = False, **kind):
     """Training along the way, of so many seeds; with all memberships or with what is read for each network."""
-    one = dataclasses.replace(SparseFeatures(), **changes).experiment(d)
+    one = SparseFeatures().experiment(d, **kind)
     probes = (
         (fl.probes.neuron_sets,)
         if sets
@@ -43,7 +43,7 @@ def history(d: float, seeds: int, sets: bool = False, **changes):
 def figure(seeds: int, d: float):
     """Three panels: sets, purity, errors."""
     claim = SparseFeatures()
-    trained = {name: history(d, seeds, **changes) for name, (changes, _) in KINDS.items()}
+    trained = {name: history(d, seeds, **kind) for name, (kind, _) in KINDS.items()}
     with house_style():
         made, (left, middle, right) = panels(3)
         draw_strips(left, history(d, 1, sets=True))

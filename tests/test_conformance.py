@@ -62,11 +62,11 @@ PARITY: dict[str, Any] = {
 SPARSE_CODING: dict[str, Any] = {
     "data": fl.data.SparseCoding(n=6, d=40, noise_scale=0.2),
     "network": fl.networks.SymmetricReLU(width=6, init_scale=0.3),
-    "algorithm": fl.algorithms.GrowingThresholds(0.5, spread=0.5),
+    "algorithm": fl.algorithms.GrowingThresholds(0.5),
 }
 # What a part needs of an experiment, beyond the example's parts.
 NEEDED: dict[str, dict[str, Any]] = {
-    "GrowingThresholds": {"network": fl.networks.SymmetricReLU(width=6, init_scale=0.3)},
+    "GrowingThresholds": {"network": fl.networks.SymmetricReLU(width=6, init_scale=0.3, threshold=0.5)},
     "neuron_sets": SPARSE_CODING,
     "set_counts": SPARSE_CODING,
     "feature_purity": SPARSE_CODING,

@@ -62,7 +62,7 @@ def test_every_dictionary_gives_the_numbers_of_the_identity_in_law():
         coding = fl.data.SparseCoding(n=200, d=12, sparsity=3, noise_scale=0.3, rotated=rotated)
         one = fl.Experiment(
             data=fl.data.Stream(data=coding, size=64),  # type: ignore  (n and d are no fields here)
-            network=fl.networks.SymmetricReLU(width=40, init_scale=0.02),
+            network=fl.networks.SymmetricReLU(width=40, init_scale=0.02, threshold=2.5),
             algorithm=fl.algorithms.GrowingThresholds(0.1),
             probes=[P.feature_purity, P.errors_beside_linear(count=500)],
             steps=200,

@@ -147,11 +147,11 @@ def test_without_thresholds_no_neuron_is_pure_and_with_them_most_are():
     """The claim's setting, short and small."""
     from featlab.claims.allenzhu2020_sparse_coding import SparseFeatures
 
-    def purity(**changes):
-        one = SparseFeatures(**changes).experiment(25)
+    def purity(**kind):
+        one = SparseFeatures().experiment(25, **kind)
         return fl.run(one, seeds=4, progress=False).purity.values
 
-    assert (purity() > 0.9).all() and (purity(spread=0.0, share=0.0) < 0.6).all()
+    assert (purity() > 0.9).all() and (purity(thresholds=False) < 0.6).all()
 
 
 @pytest.mark.slow

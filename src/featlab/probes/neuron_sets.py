@@ -9,6 +9,8 @@ $$S_{\mathrm{sure},j} = \{i: \langle w_i, M_j \rangle^2 \geq (c_1 + c_2) \sigma_
   \langle w_i, M_j \rangle w^\star_j > 0\}$$
 
 $$S_{\mathrm{pot},j} = \{i: \langle w_i, M_j \rangle^2 \geq (c_1 - c_2) \sigma_3^2 \log d\}$$
+
+With thresholds $b = \sigma_3 \sqrt{c_1 \log d}$ a surely good neuron is above them for its own atom alone.
 """
 
 from __future__ import annotations
@@ -24,7 +26,7 @@ from featlab.probes._probe import Variable, View, probe
 from featlab.probes.risk import TEST_INPUTS
 from featlab.task import Task
 
-C1, C2 = 2.3, 0.2  # c1 - c2 > 2: few neurons are large along two atoms
+C1, C2 = 2.5, 0.2  # c1 - c2 > 2: few neurons are large along two atoms
 BIG = 0.5  # of the mean length of the longest tenth: what is shorter has not grown
 
 

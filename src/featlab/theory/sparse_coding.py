@@ -25,6 +25,14 @@ def sure_probability(d: float, c1: float, c2: float) -> float:
     return float(_q(high) * (1 - 2 * _q(low)) ** (d - 1))
 
 
+def first_threshold(d: float, c1: float) -> float:
+    r"""$\sqrt{c_1 \log d}$: where a threshold has to begin, in standard deviations of the start, to lie between
+    what is large in $S_{\mathrm{sure}}$ and what is small."""
+    if not (d >= 1 and c1 > 0):
+        raise InputError(f"A first threshold needs d >= 1 and c1 > 0, got d = {d}, c1 = {c1}.")
+    return math.sqrt(c1 * math.log(d))
+
+
 def potential_probability(d: float, c1: float, c2: float) -> float:
     r"""$P(i \in S_{\mathrm{pot},j}) = 2 Q(\sqrt{(c_1 - c_2) \log d})$ at the start."""
     return float(2 * _q(_levels(d, c1, c2)[1]))

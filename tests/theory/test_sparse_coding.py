@@ -4,7 +4,14 @@ import numpy as np
 import pytest
 
 import featlab as fl
-from featlab.theory.sparse_coding import linear_error, potential_probability, sure_count, sure_probability
+from featlab.claims.allenzhu2020_sparse_coding import SparseFeatures
+from featlab.theory.sparse_coding import (
+    first_threshold,
+    linear_error,
+    potential_probability,
+    sure_count,
+    sure_probability,
+)
 
 D, C1, C2 = 20, 1.2, 0.3
 
@@ -34,6 +41,22 @@ def test_counts_of_the_start_are_binomial_with_the_closed_form():
     # A sign that did not count, or another atom that did not, would be seen.
     assert abs(counts.mean() - 2 * mean) > 20 * spread / np.sqrt(repeats)
     assert sure_probability(D, C1, C2) < 0.5 * sure_probability(2, C1, C2)
+
+
+@pytest.mark.parametrize("d, c1, c2", [(50, 2.5, 0.4), (36, 2.5, 0.2), (100, 2.5, 0.2)])
+def test_counts_of_networks_that_were_drawn_are_within_three_deviations_of_the_closed_form(d, c1, c2):
+    (count,) = SparseFeatures(c1=c1, c2=c2).counts(d, 100_000, [7_300_000])
+    mean, spread = sure_count(100_000, d, c1, c2)
+    assert abs(count - mean) < 3 * spread
+    assert abs(sure_count(100_000, d, c1 + 0.3, c2)[0] - mean) > 6 * spread  # another level would be seen
+
+
+def test_a_first_threshold_lies_between_the_levels_of_the_sets():
+    b = first_threshold(36, 2.5)
+    assert b == pytest.approx(np.sqrt(2.5 * np.log(36)))
+    assert (2.5 - 0.2) * np.log(36) < b**2 < (2.5 + 0.2) * np.log(36)
+    with pytest.raises(fl.InputError, match="d >= 1 and c1 > 0"):
+        first_threshold(36, 0.0)
 
 
 def test_the_best_linear_model_errs_as_often_as_the_closed_form_says():

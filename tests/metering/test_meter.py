@@ -203,7 +203,7 @@ def test_nothing_moved_is_still():
     ],
 )
 def test_the_word_follows_from_the_two_numbers(departure, kernel, regime):
-    word, sentence = judged(departure, kernel, 1.0)
+    word, sentence = judged(departure, kernel, 1.0, 0.5)
     assert word == regime and f"{100 * departure:.2g} %" in sentence and f"{100 * kernel:.2g} %" in sentence
 
 
@@ -211,11 +211,14 @@ def test_the_word_follows_from_the_two_numbers(departure, kernel, regime):
     "value, text", [(0.997, "99.7 %"), (0.1004, "10.04 %"), (0.4996, "49.96 %"), (1.37, "137 %")]
 )
 def test_no_number_is_rounded_over_a_level(value, text):
-    assert f"misses {text} of" in judged(value, 0.01, 1.0)[1]
+    assert f"misses {text} of" in judged(value, 0.01, 1.0, 1.0)[1]
 
 
 def test_what_has_no_number_is_not_lazy():
-    assert judged(float("inf"), 0.0, 2.0)[0] == judged(0.0, float("nan"), 1.0)[0] == "rich"
+    assert "moved by 180 %, mostly in size (cosine 0.994)" in judged(0.4, 1.8, 1.0, 0.9941)[1]
+    assert "moved by 180 %, not in size alone (cosine 0.500)" in judged(0.4, 1.8, 1.0, 0.5)[1]
+    assert "cosine" not in judged(0.4, 0.2, 1.0, 0.99)[1]
+    assert judged(float("inf"), 0.0, 2.0, 1.0)[0] == judged(0.0, float("nan"), 1.0, 0.0)[0] == "rich"
     read = fl.meter(quadratic, np.ones(D), -np.ones(D), (INPUTS, SIGNS))  # f is even: back where it was
     assert (
         read.regime == "rich"

@@ -81,7 +81,8 @@ def meter(
         margins = Margins(before, after, flipped)
         rows += margins.rows()
     values = {row.name: row.after for row in rows}
-    regime, sentence = judged(values["linear_departure"], values["kernel_movement"], values["total_movement"])
+    decisive = ("linear_departure", "kernel_movement", "total_movement", "kernel_similarity")
+    regime, sentence = judged(*(values[name] for name in decisive))
     spectra = {} if agops is None else {"AGOP, before": agops[0], "AGOP, after": agops[1]}
     spectra |= {} if first is None else {"W^T W, after": first.grams[1]}
     return Reading(

@@ -14,6 +14,7 @@ import numpy as np
 from featlab.fields import InputError, did_you_mean
 
 LAZY, RICH = 0.1, 0.5  # at most, at least: a convention, said wherever the word is
+ALIKE = 0.95  # cosine of kernels that differ in size first of all
 _COLUMNS = ("", "before", "after")
 
 
@@ -56,8 +57,11 @@ class Margins(NamedTuple):
             yield Row(f"{prefix}margin", "their median margin", *medians)
 
 
-def judged(departure: float, kernel_movement: float, total_movement: float) -> tuple[str, str]:
-    """Lazy, rich or between, and the sentence that says by which numbers.
+def judged(
+    departure: float, kernel_movement: float, total_movement: float, kernel_similarity: float
+) -> tuple[str, str]:
+    """Lazy, rich or between, and the sentence that says by which numbers; of a kernel that has moved far, also
+    whether it has turned or only grown.
 
     A departure is infinite where outputs have not changed against what the linearisation says; the movement of a
     kernel that was 0 and is no more is NaN. Both are rich.
@@ -68,6 +72,9 @@ def judged(departure: float, kernel_movement: float, total_movement: float) -> t
     if not math.isfinite(departure):
         missed = "outputs are as at the start, against what the linearisation there says"
     moved = f"moved by {_percent(kernel_movement)}" if math.isfinite(kernel_movement) else "left 0, where it began"
+    if math.isfinite(kernel_movement) and kernel_movement >= RICH:
+        grown = kernel_similarity >= ALIKE
+        moved += f", {'mostly in size' if grown else 'not in size alone'} (cosine {kernel_similarity:.3f})"
     numbers = f"{missed}, and the tangent kernel has {moved}"
     far = max(one if math.isfinite(one) else math.inf for one in (departure, kernel_movement))
     if far <= LAZY:

@@ -330,6 +330,27 @@ DEFECTS = [
         "theory/test_sparse_coding.py::test_counts_of_the_start_are_binomial_with_the_closed_form",
     ),
     Defect(
+        "thresholds grow as fast as neurons that are awake",
+        "algorithms/thresholds.py",
+        "HALF = 0.5",
+        "HALF = 1.0",
+        "algorithms/test_thresholds.py::test_steps_are_those_by_hand[1.2-0.7-True]",
+    ),
+    Defect(
+        "the gradient of a kernel machine forgets its metric",
+        "networks/kernel_machine.py",
+        "return -(pulls @ params.metric) / self.bandwidth",
+        "return -pulls / self.bandwidth",
+        "networks/test_kernel_machine.py::test_outputs_and_gradients",
+    ),
+    Defect(
+        "hidden progress counts all neurons alike",
+        "probes/progress.py",
+        "jax.lax.top_k(moved, min(best, moved.shape[1]))[0]",
+        "moved",
+        "probes/test_progress.py::test_progress_by_hand",
+    ),
+    Defect(
         "a decay that grows",
         "algorithms/layerwise.py",
         "* (gradient + getattr(",

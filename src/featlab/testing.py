@@ -76,11 +76,11 @@ def rotation_gap(experiment: Experiment, steps: int = 5) -> float:
         turn = jnp.linalg.qr(normals)[0]
         plain = list(_walk(experiment, space, steps))
         turned = list(_walk(experiment, _Turned(space.dimension, space, turn), steps))
-        gaps = [
-            _relative(_turn_back(there, turn), here)
-            for (_, one), (_, two) in zip(plain, turned)
-            for here, there in zip(jax.tree.leaves(one), jax.tree.leaves(two))
-        ]
+        gaps = []
+        for (_, (params, readings)), (_, (turned_params, turned_readings)) in zip(plain, turned):
+            back = jax.tree.map(lambda leaf: _turn_back(leaf, turn), turned_params)
+            pairs = zip(jax.tree.leaves((back, turned_readings)), jax.tree.leaves((params, readings)))
+            gaps += [_relative(there, here) for there, here in pairs]
         return max(gaps)
 
 

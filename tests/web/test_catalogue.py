@@ -12,7 +12,7 @@ from featlab.description import changed
 from featlab.fields import InputError
 from featlab.web._catalogue import LIMITS, Catalogue
 from featlab.web._fields import plain_symbol
-from featlab.web._jobs import NEAR, side
+from featlab.web._jobs import NEAR, _affordable, side
 
 CATALOGUE = Catalogue()
 CLAIMS = find_claims()
@@ -28,6 +28,7 @@ def test_a_theorems_setting_is_its_scene(name):
     assert read == scene
     as_text = {key: str(value) for key, value in setting.items()}  # as an address carries it
     assert CATALOGUE.read(as_text).experiment == scene
+    _affordable([read], CATALOGUE.read(setting).seeds)  # else the page would begin with a refusal
     said = json.loads(json.dumps(side(CATALOGUE.read(setting)), allow_nan=False))
     assert said["sentence"] and len(said["assumptions"]) == len(CLAIMS[name].assumptions(scene))
 

@@ -136,7 +136,9 @@ class SparseFeatures(Claim):
 
     def scene(self):
         probes = [train_loss, set_counts, feature_purity, errors_beside_linear(count=1000)]
-        return dataclasses.replace(self.experiment(25), probes=probes, record=geometric(MOMENTS))
+        one = self.experiment(25)
+        data = dataclasses.replace(one.data, data=self._coding(25, 400))
+        return dataclasses.replace(one, data=data, probes=probes, record=geometric(MOMENTS))
 
     def perturbed(self) -> dict[str, Claim]:
         changes = {"lucky": 1.5, "learning_rate": 0.5, "noise": 0.8, "init_scale": 1.5}

@@ -23,7 +23,7 @@ export function typeset(element, text) {
 }
 
 /* A sentence's first letter is a capital, unless it is a symbol such as n. */
-export const capital = (text) => String(text || "").replace(/^[a-z](?=[a-z])/, (letter) => letter.toUpperCase());
+export const capital = (text) => String(text || "").replace(/^(?:a(?= [a-z])|[a-z](?=[a-z]))/, (letter) => letter.toUpperCase());
 
 /* A formula comes as MathML that the server made; anything else is text. */
 export function formula(element, markup) {

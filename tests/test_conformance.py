@@ -150,7 +150,7 @@ SLOW = {"GradientFlow", "MultiIndex", "XorSignalNoise", "Mixup", "linear_errors"
 SLOW |= {"nonlinear_tasks", "strict_saddle", "metric_spectrum", "test_loss", "BirthDeath", "SparseSignalNoise"}
 SLOW |= {"AugmentedPairs", "Modalities", "PatchEncoder", "encoder_products", "downstream_error", "relative_loss"}
 SLOW |= {"singular_overlaps", "spiked_gaps", "step_direction", "weight_spectrum", "hermite_content"}
-SLOW |= {"fourier_gap", "held_out_error", "ProgressTimes", "SparseParity", "MLP"}
+SLOW |= {"fourier_gap", "held_out_error", "ProgressTimes"}
 SLOW |= {"ConceptPrompts", "prompt_errors", "concept_components"}
 SLOW |= {"attention_products", "attention_scores", "attention_mass", "SignalTokens"}
 SLOW |= {"stages", "StageTimes"}  # followed step by step in tests/probes/test_stages.py
@@ -165,11 +165,10 @@ SLOW |= {
     "TwoLayer",
 }  # followed by hand in tests of their own
 SLOW |= {"smallest_curvature", "feature_residual", "metric_alignment", "criterion", "label_noise_excess"}
-SLOW |= {"PatternDictionary", "TruncatedReLU", "Linearised", "LayerwiseDescent"}  # by hand in their own tests
+SLOW |= {"Linearised"}  # by hand in its own tests
 SLOW |= {"pattern_alignment", "pattern_errors", "head_errors", "fixed_head_errors"}
-SLOW |= {"agop", "agop_subspace", "feature_ansatz", "KernelMachine", "RecursiveFeatureMachine"}  # by hand too
-SLOW |= {"SparseCoding", "SymmetricReLU", "neuron_sets", "set_counts", "feature_responses", "errors_beside_linear"}
-SLOW |= {"GrowingThresholds", "feature_purity"}  # followed by hand in tests/algorithms and tests/probes
+SLOW |= {"agop", "agop_subspace", "feature_ansatz"}  # by hand too
+SLOW |= {"neuron_sets", "set_counts", "errors_beside_linear", "feature_purity"}  # followed by hand in tests/probes
 
 
 def cases(kind):

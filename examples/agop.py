@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 import featlab as fl
-from featlab.claims.radhakrishnan2022_agop import ALIKE, LEARNT, LINKS, VARIANCES, AverageGradientOuterProduct
+from featlab.claims.radhakrishnan2022_agop import ALIKE, LEARNT, VARIANCES, AverageGradientOuterProduct
 from featlab.endings import endings
 from featlab.plots._style import BLACK, BLUE, GREY, RED, house_style, legend_above, panels, save
 from featlab.progress import progress_bar
@@ -57,7 +57,7 @@ def figure(seeds: int, n: int):
     """Two panels: metrics of kernel machines, and first layers of networks."""
     claim = AverageGradientOuterProduct(n=n)
     scales = np.geomspace(0.01, 1.0, 7)
-    with house_style(), progress_bar("targets", 2 * len(LINKS)) as tell:
+    with house_style(), progress_bar("targets", 2 * len(LOOKS)) as tell:
         made, (left, right) = panels(2)
         share = left.twinx()
         for i, (target, look) in enumerate(LOOKS.items()):

@@ -7,7 +7,7 @@ from numpy.testing import assert_allclose
 
 import featlab as fl
 
-VARIANCES = {"product": 1.0, "two_stairs": 2.0, "sine_and_square": 2 + (1 - np.exp(-2)) / 2}
+VARIANCES = {"product": 1.0, "two_stairs": 2.0, "sine_and_square": 2 + (1 - np.exp(-2)) / 2, "two_squares": 1.0}
 
 
 @pytest.mark.parametrize("name", VARIANCES)

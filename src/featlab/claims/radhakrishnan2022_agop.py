@@ -13,6 +13,8 @@ are $y = g(z_1, z_2)$ of two of the $d$ coordinates of $x \sim N(0, I)$. What is
 * *Gain.* The machine's squared error on fresh inputs, over that of the kernel ridge regression it began with, on
   the same data: at most 0.3.
 * *Ansatz, both layers.* The cosine of $W^\top W$ with $\mathrm{AGOP}^{1/2}$, at least 0.9.
+* *Ansatz, which power.* Both layers trained on $2 (z_1^2 - 1) + z_2^2 - 1$, whose AGOP has eigenvalues as 4 to 1:
+  the cosine with the root is larger than that with $\mathrm{AGOP}$ itself, seed by seed.
 * *Ansatz, fixed head.* The cosine of $W^\top W$ with $\mathrm{AGOP}$, at least 0.9.
 
 0.9 and 0.3 are not from the paper, which states correlations and errors for data sets. Cosines are taken of the
@@ -33,7 +35,10 @@ The target, width and steps of the ansatz and the $n \geq d^2$ were chosen after
 targets, the cosine was above 0.9 with both layers trained for $z_1 z_2$ and for $\sin z_1 + z_2^2 - 1$ but not for
 $z_1 + z_1 z_2$, and with a fixed head for $z_1 z_2$ but far below for $z_1 + z_1 z_2$. The AGOP of $z_1 z_2$ has
 two equal eigenvalues, so that its powers are proportional: that target cannot tell the two forms of the ansatz
-apart. With a fixed head of $N = 50$ single seeds fell to 0.83. docs/agop.md has the numbers.
+apart. With a fixed head of $N = 50$ single seeds fell to 0.83. The check of the power came after the others had
+been decided; on other seeds it had been seen that the root is closer with both layers trained (0.98 against 0.92,
+8 seeds), and with a fixed head as well (0.97 against 0.91). So the power 1 of a fixed head, exact for linear
+networks with several outputs, is not what ReLU networks show where it could be told. docs/agop.md has the numbers.
 
 The control begins with $\sigma_0 = 1$, from where both layers reach the same loss lazily.
 """
@@ -48,15 +53,20 @@ import numpy as np
 from featlab.algorithms import GradientDescent, RecursiveFeatureMachine
 from featlab.claims._claim import Assumption, Claim, Size
 from featlab.claims._judge import bounded_by, exceeds
-from featlab.data import MultiIndex, product, sine_and_square, two_stairs
+from featlab.data import MultiIndex, product, sine_and_square, two_squares, two_stairs
 from featlab.experiment import Experiment
 from featlab.fields import real, whole
 from featlab.networks import KernelMachine, TwoLayer, relu
 from featlab.objectives import squared
 from featlab.probes import agop_subspace, at_end, feature_ansatz, test_loss, train_loss, until
 
-LINKS = {"product": product, "two_stairs": two_stairs, "sine_and_square": sine_and_square}
-VARIANCES = {"product": 1.0, "two_stairs": 2.0, "sine_and_square": 2 + (1 - math.exp(-2)) / 2}
+LINKS = {  # the last one for networks alone
+    "product": product,
+    "two_stairs": two_stairs,
+    "sine_and_square": sine_and_square,
+    "two_squares": two_squares,
+}
+VARIANCES = {"product": 1.0, "two_stairs": 2.0, "sine_and_square": 2 + (1 - math.exp(-2)) / 2, "two_squares": 1.0}
 ALIKE = 0.9  # cosine, and share of a subspace
 GAIN = 0.3  # of the error of kernel ridge regression
 LEARNT = 5  # metrics
@@ -75,7 +85,8 @@ class AverageGradientOuterProduct(Claim):
     )
     refuted_if = (
         "after five metrics a tenth of the two top eigenvectors lies outside the true plane or the error is above "
-        "0.3 of that of kernel ridge regression, or a first layer has a cosine below 0.9 with the power of AGOP"
+        "0.3 of that of kernel ridge regression, or a first layer has a cosine below 0.9 with the power of AGOP "
+        "or, where both layers train, a larger one with AGOP than with its root"
     )
     reference = """@article{radhakrishnan2024mechanism,
   title   = {Mechanism for Feature Learning in Neural Networks and Backpropagation-Free Machine Learning Models},
@@ -92,7 +103,7 @@ class AverageGradientOuterProduct(Claim):
         "laptop": Size(seeds=12, targets=(3,), at_most=(4000,), count=(2000,)),
         "full": Size(seeds=48, targets=(3,), at_most=(8000,), count=(10_000,)),
     }
-    number_of_checks = 4
+    number_of_checks = 5
     minutes = 1.0
     control_changes = "both layers begin large, at sigma_0 = 1"
 
@@ -131,12 +142,17 @@ class AverageGradientOuterProduct(Claim):
         targets = tuple(LINKS)[:many]
         metrics = {(g, t): self.machine(g, t, count) for g in targets for t in (0, LEARNT)}
         networks = {head: self.network(at_most, fixed_head=head == "fixed") for head in ("trained", "fixed")}
+        networks["told apart"] = self.network(at_most, target="two_squares")
         read = lab.several({**metrics, **networks})
         found = [read[g, LEARNT]["agop_overlap"] for g in targets]
         yield exceeds("two top eigenvectors in the true plane", found, 0.0, ALIKE, cells=targets)
         gain = [read[g, LEARNT]["test_loss"] / read[g, 0]["test_loss"] for g in targets]
         yield bounded_by("test error over that of kernel ridge regression", gain, GAIN, cells=targets)
         yield self._ansatz("cosine of W'W with the root of AGOP, both layers trained", read["trained"])
+        told = read["told apart"]
+        name = "cosine of W'W with the root of AGOP above that with AGOP, both layers trained"
+        trained = float(np.mean(told["trained"]))
+        yield exceeds(name, told["feature_root_cosine"], told["feature_cosine"], trained=trained)
         yield self._ansatz("cosine of W'W with AGOP, fixed head", read["fixed"], "feature_cosine")
 
     def control(self, lab):

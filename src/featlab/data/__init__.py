@@ -17,6 +17,7 @@ from featlab.data.images import digits as digits
 from featlab.data.images import mnist as mnist
 from featlab.data.low_rank import product as product
 from featlab.data.low_rank import sine_and_square as sine_and_square
+from featlab.data.low_rank import two_squares as two_squares
 from featlab.data.low_rank import two_stairs as two_stairs
 from featlab.data.modalities import AbstractPairs as AbstractPairs
 from featlab.data.modalities import AugmentedPairs as AugmentedPairs

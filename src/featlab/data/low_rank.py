@@ -22,3 +22,8 @@ def two_stairs(z: Float[Array, " 2"]) -> Float[Array, ""]:
 def sine_and_square(z: Float[Array, " 2"]) -> Float[Array, ""]:
     r"""$\sin z_1 + z_2^2 - 1$, a sum of functions of one direction each. Variance $2 + (1 - e^{-2})/2$."""
     return jnp.sin(z[0]) + z[1] ** 2 - 1
+
+
+def two_squares(z: Float[Array, " 2"]) -> Float[Array, ""]:
+    r"""$(2 (z_1^2 - 1) + z_2^2 - 1) / \sqrt{10}$: slopes along the two directions are as 2 to 1. Variance 1."""
+    return (2 * (z[0] ** 2 - 1) + z[1] ** 2 - 1) / 10**0.5

@@ -27,7 +27,8 @@ The theorem has a width polynomial in d, so that every atom has surely good neur
 follows from that: $m P(i \in S_{\mathrm{sure},j}) = 1$, the expected number of them for an atom, with $c_1 =
 2.5$ and $c_2 = 0.2$ ($c_1 - c_2 > 2$, or the second factor of the closed form would tend to 0). Thresholds begin
 between the two levels of the sets, $b_0 = \sigma_1 \sqrt{c_1 \log d}$, and grow at half the speed of a neuron that
-is awake (`GrowingThresholds`), the largest speed at which they never overtake a neuron that is above them.
+is awake (`GrowingThresholds`), the largest speed at which, but for the noise of batches, they do not overtake a
+neuron that is above them.
 
 Sparsity is 3, at most $\sqrt d$; noise has the length $\sigma_0 \sqrt d = 1.32$ at every d, so that linear
 models err equally often, 17 % of the time; training takes $6d/\eta$ steps. Sparsity, noise, start and the share

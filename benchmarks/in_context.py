@@ -13,8 +13,8 @@ import time
 
 import jax
 
-from featlab.claims.kim2024_icl import InContextLearning
-from featlab.endings import endings
+from featlab.claims.theorems.kim2024_icl import InContextLearning
+from featlab.engine.batch import train_many
 from featlab.experiment import Experiment
 
 D, K, NEURONS, BATCH, TEACHER = 20, 5, 500, 512, 30
@@ -27,7 +27,7 @@ def ours(experiment: Experiment, seeds: int, repeats: int) -> float:
     for repeat in range(repeats + 1):
         numbers = [7_200_000 + repeat * seeds + i for i in range(seeds)]
         begun = time.perf_counter()
-        found = endings([experiment] * seeds, numbers)
+        found = train_many([experiment] * seeds, numbers)
         times.append(time.perf_counter() - begun)
         assert found["trained"].all()
     return statistics.median(times[1:]) / seeds

@@ -15,7 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 
 import featlab as fl
-from featlab.endings import endings
+from featlab.engine.batch import train_many
 
 REPEATS, SEEDS = 5, 4
 
@@ -66,7 +66,7 @@ def main():
         made = experiment(n)
         roads = {
             "coordinates": lambda made=made: fl.run(made, seeds=SEEDS, progress=False),
-            "products": lambda made=made: endings([made] * SEEDS, range(SEEDS)),
+            "products": lambda made=made: train_many([made] * SEEDS, range(SEEDS)),
         }
         times = {road: [] for road in roads}
         for call in roads.values():

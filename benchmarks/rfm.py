@@ -27,9 +27,9 @@ import numpy as np
 
 import featlab as fl
 from featlab.algorithms import RecursiveFeatureMachine, State, largest_entry_one
+from featlab.core.space import Ambient
 from featlab.objectives import as_objective
-from featlab.space import Ambient
-from featlab.task import Task, draw_run
+from featlab.problem import PlainProblem, draw_run
 
 BANDWIDTH, PENALTY, LEARNT, TEST = 10.0, 1e-3, 5, 1000
 TOLERANCE = 1e-6
@@ -45,32 +45,32 @@ def as_xrfm(metric: jax.Array) -> jax.Array:
 ALGORITHM = RecursiveFeatureMachine(PENALTY, normalise=as_xrfm)
 
 
-def problem(n: int, d: int) -> tuple[Task, Any]:
+def problem(n: int, d: int) -> tuple[PlainProblem, Any]:
     """A task, and a fresh batch."""
     data = fl.data.MultiIndex(n=n, d=d, link=fl.data.product)
     draw = eqx.filter_jit(draw_run)(data, MACHINE, Ambient(float(d)), n, 0, jax.random.key(7_000_000))
     fresh = data.fresh(draw.test_key, draw.truth, draw.space, TEST)
-    return Task(data, MACHINE, as_objective(fl.objectives.squared, MACHINE), draw), fresh
+    return PlainProblem(data, MACHINE, as_objective(fl.objectives.squared, MACHINE), draw), fresh
 
 
 @eqx.filter_jit
-def _step(state: State, task: Task) -> State:
+def _step(state: State, task: PlainProblem) -> State:
     return ALGORITHM.step(jax.random.key(0), state, task)[0]
 
 
 @eqx.filter_jit
-def _outputs(state: State, task: Task, fresh) -> jax.Array:
+def _outputs(state: State, task: PlainProblem, fresh) -> jax.Array:
     return task.outputs(state.params, fresh)
 
 
-def ours(task: Task, fresh) -> Found:
+def ours(task: PlainProblem, fresh) -> Found:
     state = ALGORITHM.init(jax.random.key(0), task)
     for _ in range(LEARNT + 1):
         state = _step(state, task)
     return np.asarray(state.params.metric), np.asarray(_outputs(state, task, fresh))
 
 
-def theirs(task: Task, fresh, solver: str) -> Found:
+def theirs(task: PlainProblem, fresh, solver: str) -> Found:
     import torch
     from xrfm.rfm_src import RFM
 
@@ -108,7 +108,7 @@ def operations(n: int, d: int, solve: float) -> float:
     return (LEARNT + 1) * (solve * n**3 + 4 * n**2 * (d + 1))
 
 
-def roads(task: Task, fresh) -> dict[str, tuple[Callable[[], Found], float]]:
+def roads(task: PlainProblem, fresh) -> dict[str, tuple[Callable[[], Found], float]]:
     """How to get there, and the operations of a factorisation over n^3."""
     found: dict[str, tuple[Callable[[], Found], float]] = {"featlab": (lambda: ours(task, fresh), 1 / 3)}
     try:

@@ -16,8 +16,8 @@ from heatmap import experiment
 from matplotlib.figure import Figure
 
 import featlab as fl
-from featlab.description import changed
 from featlab.plots import house_style
+from featlab.text import changed
 
 VALUES = {
     "d": [1e2, 1e3, 1e4, 1e6, 1e9],

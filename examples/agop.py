@@ -19,10 +19,10 @@ from typing import Any
 import numpy as np
 
 import featlab as fl
-from featlab.claims.radhakrishnan2022_agop import ALIKE, LEARNT, VARIANCES, AverageGradientOuterProduct
-from featlab.endings import endings
+from featlab.claims.theorems.radhakrishnan2022_agop import ALIGNED, LEARNT, VARIANCES, AverageGradientOuterProduct
+from featlab.engine.batch import train_many
+from featlab.engine.progress import progress_bar
 from featlab.plots._style import BLACK, BLUE, GREY, RED, house_style, legend_above, panels, save
-from featlab.progress import progress_bar
 
 FIRST_SEED = 7_200_000
 AT_MOST = 4000
@@ -49,7 +49,7 @@ def ansatz(claim: AverageGradientOuterProduct, target: str, scales: np.ndarray, 
     """The cosine of W'W with the root of AGOP, by start and seed; NaN where a run did not reach its loss."""
     chosen = [FIRST_SEED + i for i in range(seeds)]
     made = [claim.network(AT_MOST, init_scale=float(s), target=target) for s in scales for _ in chosen]
-    read = endings(made, chosen * len(scales))
+    read = train_many(made, chosen * len(scales))
     return np.where(read["trained"], read["feature_root_cosine"], np.nan).reshape(len(scales), seeds)
 
 
@@ -79,7 +79,7 @@ def figure(seeds: int, n: int):
         share.grid(False)
         share.spines["right"].set_visible(True)
         legend_above(left, rf"kernel machines, $n = {n}$, $d = {claim.d:g}$, {seeds} seeds", columns=3)
-        right.axhline(ALIKE, color=GREY, linestyle=":", linewidth=1.4)
+        right.axhline(ALIGNED, color=GREY, linestyle=":", linewidth=1.4)
         right.set_xscale("log")
         right.set_ylim(0, 1.02)
         right.set_xlabel(r"scale of the start $\sigma_0$")

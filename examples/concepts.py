@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 import featlab as fl
-from featlab.claims.bu2024_concepts import LAWS, TIMES, ConceptsAndSemantics
+from featlab.claims.theorems.bu2024_concepts import LAWS, TIMES, ConceptsAndSemantics
 from featlab.plots._style import BLACK, BLUE, GREY, RED, YELLOW, house_style, legend_above, panels, save
 
 PROMPTS = 2000  # of each law, at each reading

@@ -18,8 +18,8 @@ from typing import Any
 import numpy as np
 
 import featlab as fl
-from featlab.claims.huang2024_contrastive import BALANCE, STOP, STRONGER, Contrastive
-from featlab.endings import endings
+from featlab.claims.theorems.huang2024_contrastive import BALANCE, STOP, STRONGER, Contrastive
+from featlab.engine.batch import train_many
 from featlab.plots._style import BLACK, BLUE, GREY, RED, YELLOW, house_style, legend_above, panels, save
 
 N = 50
@@ -52,7 +52,7 @@ def ratios(strength: float | None, signals: np.ndarray, seeds: int) -> np.ndarra
     """Signal over noise at the end, by n SNR^2 and seed."""
     claim, chosen = Contrastive(), [FIRST_SEED + i for i in range(seeds)]
     experiments = [claim.experiment(N, strength, float(signal)) for signal in signals for _ in chosen]
-    return endings(experiments, chosen * len(signals))["encoder_ratio"].reshape(len(signals), seeds)
+    return train_many(experiments, chosen * len(signals))["encoder_ratio"].reshape(len(signals), seeds)
 
 
 def figure(seeds: int, points: int):

@@ -16,8 +16,8 @@ from pathlib import Path
 import numpy as np
 
 import featlab as fl
-from featlab.claims.han2025_diffusion import STATIONARY, BalancedDenoiser
-from featlab.endings import endings
+from featlab.claims.theorems.han2025_diffusion import STATIONARY, BalancedDenoiser
+from featlab.engine.batch import train_many
 from featlab.plots._style import BLACK, BLUE, GREY, RED, YELLOW, house_style, legend_above, panels, save
 from featlab.theory.denoising import stationary
 
@@ -33,7 +33,7 @@ BESIDE = (0.2, 20.0)  # n SNR^2 of the second panel
 def ends(experiments, seeds: int):
     """What is read at the end, by experiment and seed."""
     repeated = [one for one in experiments for _ in range(seeds)]
-    read = endings(repeated, [FIRST_SEED + i for i in range(seeds)] * len(experiments))
+    read = train_many(repeated, [FIRST_SEED + i for i in range(seeds)] * len(experiments))
     return {name: values.reshape(len(experiments), seeds) for name, values in read.items()}
 
 

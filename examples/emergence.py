@@ -21,7 +21,7 @@ import jax.numpy as jnp
 import numpy as np
 
 import featlab as fl
-from featlab.claims.shi2022_emergence import EASY, STEPS, Emergence
+from featlab.claims.theorems.shi2022_emergence import EASY, STEPS, Emergence
 from featlab.plots._style import BLACK, BLUE, GREY, RED, YELLOW, house_style, legend_above, panels, save
 from featlab.probes.emergence import fitted_head, patterns
 
@@ -44,7 +44,7 @@ LOOKS: dict[str, dict[str, Any]] = {
 )
 def response(view):
     """What a head on the features says, as a mean over inputs with 0, 1, ..., k relevant patterns."""
-    draw, data = view.task.draw, patterns(view)
+    draw, data = view.problem.draw, patterns(view)
     batch = data.fresh(jax.random.fold_in(draw.test_key, 2), draw.truth, draw.space, _COUNTED)
     outputs = fitted_head(view, view.params)(batch.inputs)
     there = (batch.inputs[:, 0] @ draw.truth.patterns.T > 0) & draw.truth.relevant[None]

@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 
 import featlab as fl
-from featlab.description import load_experiment
+from featlab.text import load_experiment
 
 
 def main(out: Path, seeds: int, every: int) -> Path:

@@ -17,8 +17,8 @@ from typing import Any
 import numpy as np
 
 import featlab as fl
-from featlab.claims._judge import student_interval
-from featlab.claims.kim2024_icl import InContextLearning
+from featlab.claims.judge import student_interval
+from featlab.claims.theorems.kim2024_icl import InContextLearning
 from featlab.plots._style import BLUE, GREY, RED, YELLOW, house_style, legend_above, panels, save
 
 STUDENT, TRUE = 5, (5, 7)

@@ -21,9 +21,9 @@ import numpy as np
 import optax
 
 import featlab as fl
+from featlab.engine.progress import progress_bar
 from featlab.metering import beside
 from featlab.plots._style import BLUE, RED, house_style, legend_above, panels, save
-from featlab.progress import progress_bar
 
 FIRST_SEED = 7_610_000
 WIDTH, BATCH, TRAINED = 256, 50, 600

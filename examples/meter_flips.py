@@ -22,9 +22,9 @@ import numpy as np
 import optax
 
 import featlab as fl
+from featlab.engine.progress import progress_bar
 from featlab.metering import beside
 from featlab.plots._style import BLACK, BLUE, DARK_RED, GREY, house_style, legend_above, panels, save
-from featlab.progress import progress_bar
 
 FIRST_SEED = 7_600_000
 WIDTH, RATE, FLIPS, TRAINED = 256, 0.5, 0.2, 600

@@ -19,11 +19,11 @@ from typing import Any
 import numpy as np
 
 import featlab as fl
-from featlab.boundaries import exponents
-from featlab.claims.barak2022_parity import LEARNT, PLATEAU, HiddenProgress
-from featlab.endings import endings
+from featlab.claims.theorems.barak2022_parity import LEARNT, PLATEAU, HiddenProgress
+from featlab.engine.batch import train_many
+from featlab.engine.progress import progress_bar
 from featlab.plots._style import BLACK, BLUE, GREY, RED, YELLOW, house_style, legend_above, panels, save
-from featlab.progress import progress_bar
+from featlab.sweeps.boundary import exponents
 
 CLAIM = HiddenProgress()
 FIRST_SEED = 7_560_000
@@ -61,7 +61,7 @@ def times(cells: list[tuple[int, int]], seeds: int) -> dict[tuple[int, int], dic
     chosen, found = [FIRST_SEED + i for i in range(seeds)], {}
     with progress_bar("training", len(cells), unit="cells") as tell:
         for done, (d, k) in enumerate(cells, 1):
-            found[d, k] = endings([CLAIM.experiment(d, k)] * seeds, chosen)
+            found[d, k] = train_many([CLAIM.experiment(d, k)] * seeds, chosen)
             tell(done)
     return found
 

@@ -8,8 +8,9 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from featlab.description import load_experiment
-from featlab.report import compare_file, run_file
+from featlab.commands.compare import compare_file
+from featlab.commands.run import run_file
+from featlab.text import load_experiment
 
 
 def main(out: Path, only: list[str]) -> None:

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import featlab as fl
-from featlab.claims.li2025_sign_gd import DESCENT, SignDescentStages
+from featlab.claims.theorems.li2025_sign_gd import DESCENT, SignDescentStages
 from featlab.plots._style import BLACK, BLUE, GREY, RED, YELLOW, house_style, legend_above, panels, save
 
 CLAIM = SignDescentStages()

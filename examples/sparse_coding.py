@@ -16,7 +16,7 @@ import math
 from pathlib import Path
 
 import featlab as fl
-from featlab.claims.allenzhu2020_sparse_coding import SparseFeatures
+from featlab.claims.theorems.allenzhu2020_sparse_coding import SparseFeatures
 from featlab.plots._style import BLACK, BLUE, RED, house_style, legend_above, panels, save
 from featlab.plots.neuron_sets import draw_strips
 

@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 
 import featlab as fl
-from featlab.claims.jiang2024_transformer import ALIKE, LEVEL, Transformer
+from featlab.claims.theorems.jiang2024_transformer import ALIKE, LEVEL, Transformer
 
 SIZES = np.unique(np.round(np.geomspace(8, 64, 20)).astype(int))
 SNRS = np.geomspace(0.1, 1.0, 20)

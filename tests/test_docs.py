@@ -17,7 +17,7 @@ import pytest
 from click.testing import CliRunner
 
 import featlab as fl
-from featlab.cli import main
+from featlab.commands.cli import main
 from featlab.experiment import RESERVED
 
 ROOT = Path(__file__).parent.parent
@@ -38,7 +38,7 @@ def site():
     """The modules that make pages, and the pages they make."""
     with pytest.MonkeyPatch.context() as patch:
         patch.syspath_prepend(DOCS / "_ext")
-        names = ("markdown_text", "public_names", "theorems", "gallery")
+        names = ("markdown_text", "public_names", "theorems", "gallery", "readme_tables")
         modules = {name: importlib.import_module(name) for name in names}
         made = {
             f"generated/theorems/{name}.md": text for name, text in modules["theorems"].theorem_pages().items()
@@ -130,10 +130,30 @@ def test_the_verdicts_of_the_pages_are_the_stored_ones(site):
     assert len(stored) > 10
     for record in stored:
         page = site[1][f"generated/theorems/{record['id']}.md"]
-        assert f"**{record['status'].capitalize()}**" in page and record["reason"] in page
+        assert f"**{record['word'].capitalize()}**" in page and record["reason"] in page
         for check in record["checks"]:
             row = f"| {check['measured']:.4g} | [{check['low']:.4g}, {check['high']:.4g}] |"
             assert row in page and check["name"].replace("|", r"\|") in page
+
+
+def test_the_tables_of_the_readme_are_made_from_the_stored_verdicts(site):
+    made = site[0]["readme_tables"]
+    text = made.README.read_text()
+    assert made.rewritten(text) == text, "run `python docs/_ext/readme_tables.py`"
+    false = text.replace("| supported |", "| refuted |", 1)
+    assert false != text and made.rewritten(false) == text
+
+
+def test_the_walk_through_the_inside_names_what_is_there():
+    named = re.findall(r"`(featlab[.\w]*)(?::(\w+))?`", (DOCS / "inside.md").read_text())
+    assert len(named) > 15
+    for module, name in named:
+        found = importlib.import_module(module)
+        assert not name or hasattr(found, name), (module, name)
+    rooms = re.findall(r"^\| (`.*?) \|", (DOCS / "inside.md").read_text(), re.MULTILINE)
+    listed = {room for row in rooms for room in re.findall(r"`(\w+)`", row)} - {"run", "sweep", "verify"}
+    packages = {path.parent.name for path in (ROOT / "src" / "featlab").glob("*/__init__.py")}
+    assert listed == packages | {"experiment", "text"}
 
 
 # ---- names
@@ -152,7 +172,7 @@ def public(module):
     return {n for n, thing in vars(module).items() if n[0] != "_" and not isinstance(thing, ModuleType)}
 
 
-@pytest.mark.parametrize("folder", FOLDERS)
+@pytest.mark.parametrize("folder", (*FOLDERS, "claims"))
 def test_every_public_name_is_on_an_api_page(folder):
     names = listed()[f"featlab.{folder}"]
     assert sorted(names) == sorted(public(getattr(fl, folder)))
@@ -173,8 +193,11 @@ def test_every_listed_name_is_described(site):
 
 def test_the_fields_of_a_part_come_with_what_they_take(site):
     text = site[0]["public_names"].described("featlab.data", "SignalNoise")
-    assert "| `noise_scale` | a finite number above 0 | `1.0` | $\\sigma$ |" in text
-    assert "| `signal_norm` | a finite number of at least 0 | `None` | $\\Vert \\mu \\Vert$ |" in text
+    assert "| `noise_scale` | a finite number above 0 | `1.0` | $\\sigma$, noise in each coordinate |" in text
+    assert (
+        "| `signal_norm` | a finite number of at least 0 | `None` | $\\Vert \\mu\\Vert $, length of the signal |"
+        in text
+    )
     text = site[0]["public_names"].described("featlab.probes", "test_error")
     assert "`clean_test_error`" in text and "test_error(count=10000)" in text
 
@@ -191,6 +214,22 @@ def test_the_glossary_names_what_there_is(site):
     for row in rows:
         for name in re.findall(r"`([^`]+)`", row.split("|")[-3]):
             assert exists(name), name
+
+
+def test_the_glossary_has_the_symbols_that_fields_declare(site):
+    declared = {
+        name: symbol
+        for symbol, _, names in site[0]["public_names"].declared_fields()
+        for name in names.split(", ")
+    }
+    assert declared["`TwoLayer.power`"] == "$p$" and declared["`relu_power.power`"] == "$q$"
+    own = {"`TwoLayer.power`": "$N^{-p}$"}
+    rows = [row.split("|") for row in re.findall(r"^\|.*\|$", (DOCS / "glossary.md").read_text(), re.MULTILINE)]
+    named = [(cells[1].strip(), name.strip()) for cells in rows for name in cells[-3].split(",")]
+    checked = [(symbol, name) for symbol, name in named if name in declared]
+    assert len(checked) > 5
+    for symbol, name in checked:
+        assert symbol.startswith(own.get(name, declared[name])), name
 
 
 def exists(name):

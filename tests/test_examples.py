@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 import featlab as fl
-from featlab.description import changed, describe, load_experiment
+from featlab.text import changed, describe, load_experiment
 
 FILES = sorted((Path(__file__).parent.parent / "examples").glob("*.toml"))
 
@@ -35,7 +35,7 @@ def test_the_cao_pair_differs_in_the_signal_alone_and_in_what_is_learnt():
     benign, harmful = (
         load_experiment(FILES[0].parent / f"cao2022_{side}.toml")[0] for side in ("benign", "harmful")
     )
-    from featlab.description import override
+    from featlab.text import override
 
     assert override(harmful, [f"data.snr={benign.data.snr}"]) == benign
     good, bad = fl.run(benign, seeds=2).isel(step=-1), fl.run(harmful, seeds=2).isel(step=-1)

@@ -103,7 +103,7 @@ class Lazy(fl.algorithms.AbstractAlgorithm):
 class MeanOfHoldout(fl.algorithms.AbstractAlgorithm):
     """Sets every filter to the mean input of a set it was not trained on: one step, no gradient."""
 
-    equivariant = True
+    sees = fl.Sees.VECTORS
     holdouts = 2
 
     def init(self, key, task):
@@ -149,7 +149,7 @@ def test_an_activation_that_cannot_be_written_down_still_runs(activation):
 
 
 def test_a_probe_under_another_name_is_not_passed_off_as_the_function():
-    moved = fl.probes.probe(equivariant=True, moved=fl.probes.Variable("row", "m", "movement"))(
+    moved = fl.probes.probe(sees=fl.Sees.VECTORS, moved=fl.probes.Variable("row", "m", "movement"))(
         squared_start_distance
     )
     with pytest.raises(fl.InputError, match="only the code that made it"):
@@ -193,7 +193,7 @@ def test_own_vector_model_gets_everything():
     testing.check_data_model(ThreePatches(4, 60.0, 1.0))
     testing.check_rotation(testing.example_experiment(data=ThreePatches(4, 60.0, 1.0)))
     small = testing.example_experiment(data=ThreePatches(4, 60.0, 1.0), probes=[fl.probes.coefficients])
-    assert not dataclasses.replace(small, space=None).product_obstacles()
+    assert dataclasses.replace(small, space=None).representation == fl.Sees.PRODUCTS
     testing.check_products(small)
 
 
@@ -246,7 +246,7 @@ def test_a_plain_function_is_a_probe():
 
 @pytest.mark.slow
 def test_own_probe_with_names_keeps_the_span():
-    moved = fl.probes.probe(equivariant=True, moved=fl.probes.Variable("row", r"\|w - w_0\|^2", "movement"))(
+    moved = fl.probes.probe(sees=fl.Sees.VECTORS, moved=fl.probes.Variable("row", r"\|w - w_0\|^2", "movement"))(
         squared_start_distance
     )
     history = fl.run(experiment(probes=[moved]), seeds=2)
@@ -264,7 +264,7 @@ def test_own_loss():
 
 
 def test_a_probe_of_coefficients_says_what_it_needs():
-    with pytest.raises(fl.InputError, match="Coefficients need inputs built from signals"):
+    with pytest.raises(fl.InputError, match="products needs data such as .*SignalNoise, got Ring"):
         fl.run(experiment(data=Ring(10), network=Perceptron(8), probes=[fl.probes.products]), seeds=1)
 
 

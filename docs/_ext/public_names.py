@@ -43,6 +43,25 @@ def variables() -> list[tuple[str, str, str, str]]:
     ]
 
 
+def declared_fields() -> list[tuple[str, str, str]]:
+    """Every symbol that a field of a part declares: what it means, and the fields, sorted by symbol."""
+    from featlab.core.validation import Part
+    from featlab.text import known_names
+
+    found: dict[tuple[str, str], list[str]] = {}
+    for name, thing in known_names().items():
+        for field in dataclasses.fields(thing) if inspect.isclass(thing) and issubclass(thing, Part) else ():
+            kind = field.metadata.get("kind")
+            if kind is not None and kind.symbol:
+                found.setdefault((kind.symbol, kind.means), []).append(f"`{name}.{field.name}`")
+    return [
+        (formula(symbol), means, ", ".join(by))
+        for (symbol, means), by in sorted(
+            found.items(), key=lambda item: (item[0][0].strip("\\|").lower(), item[0])
+        )
+    ]
+
+
 def _entry(kind: str, head: str, *parts: str, options: tuple[str, ...] = ()) -> str:
     return fence(f"{{{kind}}}", head, "\n\n".join(part for part in parts if part), options=options)
 
@@ -111,7 +130,7 @@ def _constructor(kind: type) -> str:
 
 def _value(value: Any) -> str:
     """A default as one would write it."""
-    from featlab.description import describe
+    from featlab.text import describe
 
     return getattr(value, "__name__", None) or (
         describe(value) if dataclasses.is_dataclass(value) else repr(value)
@@ -129,20 +148,28 @@ class _Written(NamedTuple):
 
 
 def field_rows(kind: type) -> Iterator[tuple[str, str, str, str]]:
-    """Each field with what it takes, its default and its comment."""
+    """Each field with what it takes, its default, and its words: those of its declaration, then its comment."""
     written = _written(kind)
     if dataclasses.is_dataclass(kind):
-        checks = {one.name: one.metadata.get("check") for one in dataclasses.fields(kind) if one.init}
+        fields = [one for one in dataclasses.fields(kind) if one.init]
+        checks = {one.name: one.metadata.get("check") for one in fields}
+        words = {one.name: _declared(one.metadata.get("kind")) for one in fields}
         defaults = {one.name: one.default for one in dataclasses.fields(kind) if one.default is not _NONE}
     else:
-        checks = dict.fromkeys(getattr(kind, "_fields", ()))
+        checks, words = dict.fromkeys(getattr(kind, "_fields", ())), {}
         defaults = getattr(kind, "_field_defaults", {})
     for name, check in checks.items():
         source = written.get(name, _Written("", ""))
         # The words with which a wrong value is refused say best what is taken.
         takes = (check(object()) if check is not None else None) or f"`{source.annotation}`"
         default = f"`{_value(defaults[name])}`" if name in defaults else ""
-        yield f"`{name}`", takes, default, symbols(source.comment)
+        said = filter(None, (words.get(name), symbols(source.comment)))
+        yield f"`{name}`", takes, default, "; ".join(said)
+
+
+def _declared(kind: Any) -> str:
+    """Symbol and meaning, as far as the declaration has them."""
+    return ", ".join(filter(None, (formula(kind.symbol), kind.means))) if kind is not None else ""
 
 
 def _written(kind: type) -> dict[str, _Written]:

@@ -10,7 +10,7 @@ from pathlib import Path
 from docutils import nodes
 from gallery import gallery_pages
 from markdown_text import fence, table
-from public_names import described, variables
+from public_names import declared_fields, described, variables
 from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
 from theorems import theorem_pages
@@ -20,7 +20,7 @@ GENERATED = Path(__file__).parents[1] / "generated"
 
 def write_pages(folder: Path) -> None:
     """All made pages and the skeleton of a claim; a page that stays as it was is not touched."""
-    from featlab.claims._skeleton import write_skeleton
+    from featlab.claims.skeleton import write_skeleton
 
     texts = {f"theorems/{name}.md": text for name, text in theorem_pages().items()}
     texts |= {f"gallery/{name}.md": text for name, text in gallery_pages().items()}
@@ -57,13 +57,20 @@ class Variables(SphinxDirective):
         return self.parse_text_to_nodes(table(head, variables()))
 
 
+class Fields(SphinxDirective):
+    """Every symbol that a field of a part declares."""
+
+    def run(self) -> list[nodes.Node]:
+        return self.parse_text_to_nodes(table(("symbol", "meaning", "field"), declared_fields()))
+
+
 class Commands(SphinxDirective):
     """Every command of the command line with what `--help` says."""
 
     def run(self) -> list[nodes.Node]:
         import click
 
-        from featlab.cli import main
+        from featlab.commands.cli import main
 
         found = []
 
@@ -96,5 +103,6 @@ def setup(app: Sphinx) -> dict[str, bool]:
     app.connect("source-read", keep_what_is_there)
     app.add_directive("public", Public)
     app.add_directive("commands", Commands)
+    app.add_directive("fields", Fields)
     app.add_directive("variables", Variables)
     return {"parallel_read_safe": True}

@@ -11,7 +11,7 @@ from typing import Any
 from markdown_text import fence, formula, prose, table
 from public_names import field_rows
 
-from featlab.report._claims import paper_of
+from featlab.claims.citation import paper_of
 
 ROOT = Path(__file__).parents[2]
 VERDICTS = ROOT / "tests" / "claims" / "verdicts.json"
@@ -104,27 +104,34 @@ def _verdict(claim: Any, verdict: dict[str, Any] | None) -> list[str]:
             f"{check['measured']:.4g}",
             f"[{check['low']:.4g}, {check['high']:.4g}]",
             _allowed(check),
-            check["status"],
+            check["status"] if check["evidence"] == "evidence" else f"{check['status']} ({check['evidence']})",
         )
         for check in verdict["checks"]
     ]
-    said = f"**{verdict['status'].capitalize()}**, at {verdict['size']} size with {verdict['seeds']} seeds"
+    said = f"**{verdict['word'].capitalize()}**, at {verdict['size']} size with {verdict['seeds']} seeds"
+    said += f", {verdict['evidence']} of {len(rows)} checks being evidence"
     found = [
         "## Verdict",
         f"{said}: {verdict['reason']}.",
         table(("check", "measured", "95 % interval", "theory allows", "verdict"), rows),
     ]
+    if claim.exploratory:
+        found.insert(1, f"*Exploratory*: {claim.exploratory}.")
+    clauses = [
+        (one["clause"], one["reason"] or "; ".join(one["checks"]), one["status"]) for one in verdict["clauses"]
+    ]
+    found += (
+        ["Clause by clause:", table(("the theorem says", "judged by, or why not", ""), clauses)] if clauses else []
+    )
     if (ROOT / "docs" / "figures" / f"{claim.id}.png").exists():
         found.append(f"![the checks of {claim.id}](../../figures/{claim.id}.png)")
     return found
 
 
 def _allowed(check: dict[str, Any]) -> str:
-    if check["kind"] in ("agrees", "scales_as", "switches_at"):
-        return f"{check['expected']:.4g} ± {check['margin']:.2g}"
-    if check["kind"] == "identity":
-        return f"≤ {check['margin']:.2g}"
-    return f"{'≥' if check['kind'] == 'exceeds' else '≤'} {check['expected']:.4g}"
+    if check["lower"] is None or check["upper"] is None:
+        return f"≤ {check['upper']:.4g}" if check["lower"] is None else f"≥ {check['lower']:.4g}"
+    return f"{check['expected']:.4g} ± {check['margin']:.2g}"
 
 
 def _picture(claim: Any) -> list[str]:
@@ -145,6 +152,12 @@ def _conditions(claim: Any) -> str:
 def _sizes(claim: Any) -> str:
     rows = []
     for name, size in claim.sizes.items():
-        lists = "; ".join(f"`{key}` {', '.join(f'{v:g}' for v in values)}" for key, values in size.lists.items())
-        rows.append((name, size.seeds, lists))
+        values = "; ".join(f"`{key}` {_value(value)}" for key, value in size.values.items())
+        rows.append((name, size.seeds, values))
     return table(("size", "seeds", "measured at"), rows)
+
+
+def _value(value: Any) -> str:
+    if isinstance(value, tuple):
+        return ", ".join(map(_value, value))
+    return f"{value:g}" if isinstance(value, int | float) and not isinstance(value, bool) else str(value)

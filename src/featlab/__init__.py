@@ -20,41 +20,43 @@ if TYPE_CHECKING:
     from featlab import probes as probes
     from featlab import testing as testing
     from featlab import theory as theory
-    from featlab.boundaries import boundary as boundary
-    from featlab.comparisons import compare as compare
-    from featlab.contours import contour as contour
-    from featlab.description import rebuild as rebuild
+    from featlab.claims.verify import verify as verify
+    from featlab.claims.verify import verify_again as verify_again
+    from featlab.core.sees import Sees as Sees
+    from featlab.core.space import Ambient as Ambient
+    from featlab.core.space import Span as Span
+    from featlab.core.validation import InputError as InputError
+    from featlab.engine.run import run as run
     from featlab.experiment import Experiment as Experiment
-    from featlab.fields import InputError as InputError
     from featlab.metering import meter as meter
-    from featlab.runner import run as run
-    from featlab.space import Ambient as Ambient
-    from featlab.space import Span as Span
-    from featlab.store import export as export
-    from featlab.store import load as load
-    from featlab.store import save as save
-    from featlab.sweeps import sweep as sweep
-    from featlab.verification import verify as verify
-    from featlab.verification import verify_again as verify_again
+    from featlab.sweeps.boundary import boundary as boundary
+    from featlab.sweeps.compare import compare as compare
+    from featlab.sweeps.contour import contour as contour
+    from featlab.sweeps.store import export as export
+    from featlab.sweeps.store import load as load
+    from featlab.sweeps.store import save as save
+    from featlab.sweeps.sweep import sweep as sweep
+    from featlab.text import rebuild as rebuild
 
 _FOLDERS = ("algorithms", "claims", "data", "networks", "objectives", "plots", "probes", "testing", "theory")
 _NAMES = {
     "Experiment": "featlab.experiment",
-    "boundary": "featlab.boundaries",
-    "compare": "featlab.comparisons",
-    "InputError": "featlab.fields",
-    "contour": "featlab.contours",
-    "export": "featlab.store",
-    "sweep": "featlab.sweeps",
-    "load": "featlab.store",
+    "boundary": "featlab.sweeps.boundary",
+    "compare": "featlab.sweeps.compare",
+    "InputError": "featlab.core.validation",
+    "contour": "featlab.sweeps.contour",
+    "export": "featlab.sweeps.store",
+    "sweep": "featlab.sweeps.sweep",
+    "load": "featlab.sweeps.store",
     "meter": "featlab.metering",
-    "rebuild": "featlab.description",
-    "run": "featlab.runner",
-    "save": "featlab.store",
-    "verify": "featlab.verification",
-    "verify_again": "featlab.verification",
-    "Ambient": "featlab.space",
-    "Span": "featlab.space",
+    "rebuild": "featlab.text",
+    "run": "featlab.engine.run",
+    "save": "featlab.sweeps.store",
+    "verify": "featlab.claims.verify",
+    "verify_again": "featlab.claims.verify",
+    "Sees": "featlab.core.sees",
+    "Ambient": "featlab.core.space",
+    "Span": "featlab.core.space",
 }
 
 

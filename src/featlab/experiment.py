@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import equinox as eqx
 
 from featlab.algorithms import AbstractAlgorithm
+from featlab.core.sees import Sees
+from featlab.core.space import AbstractSpace, Ambient, Span
+from featlab.core.validation import InputError, Kind, Part, function, part, whole_if_exact
 from featlab.data import AbstractDataModel, AbstractVectorModel
-from featlab.fields import InputError, Part, function, part, whole_if_exact
 from featlab.networks import AbstractNetwork, AbstractProductNetwork
 from featlab.objectives import AbstractObjective, Supervised, as_objective, logistic
 from featlab.probes import AbstractRunning, AbstractSchedule, Probe, as_probe, evenly, until
+from featlab.probes._needs import misfit
 from featlab.probes.running import as_running
-from featlab.space import AbstractSpace, Ambient, Span
 
 # What a Dataset holds beside what the probes read.
 RESERVED = frozenset(
@@ -23,8 +25,12 @@ RESERVED = frozenset(
     "stopped_at diverged_at steps_taken trained status".split()
 )
 
+_SEEN = {Sees.VECTORS: "whole vectors", Sees.COORDINATES: "coordinates"}
+
 # Numbers that one run may hold in whole d-vectors before Ambient is called impossible: 4 GB in float32.
 _AMBIENT_LIMIT = 1e9
+
+_STEPS = Kind("whole", 0, symbol="T", means="steps of training", span=(10, 20_000))
 
 
 def _probes(probes) -> tuple:
@@ -56,7 +62,7 @@ class Experiment(Part):
     algorithm: AbstractAlgorithm = part(AbstractAlgorithm, "an algorithm, such as GradientDescent(0.1)")
     objective: AbstractObjective | Callable = function("a loss, such as logistic", default=logistic)
     probes: tuple[Probe | AbstractRunning, ...] = eqx.field(default=(), converter=_probes)
-    steps: int | until = eqx.field(default=1000, converter=_steps)
+    steps: int | until = eqx.field(default=1000, converter=_steps, metadata={"kind": _STEPS})
     record: AbstractSchedule = evenly(100)
     space: type[AbstractSpace] | None = eqx.field(static=True, default=None)
     precision: int = eqx.field(static=True, default=32)
@@ -76,8 +82,35 @@ class Experiment(Part):
                 raise InputError(
                     f"Experiment.probes may not record {name!r}, a name every Dataset has; rename the probe."
                 )
-
         self._check_axes()
+        self._check_products()
+        self._check_needs()
+
+    def _check_products(self):
+        """Whoever sees inner products alone must be known by them."""
+        kinds = {AbstractVectorModel: self.data, AbstractProductNetwork: self.network}
+        for kind, one in (kinds | {Supervised: self.bound_objective}).items():
+            if one.sees == Sees.PRODUCTS and not isinstance(one, kind):
+                raise InputError(
+                    f"{_name(one)} declares that it sees inner products alone, which takes {kind.__name__}; "
+                    "declare Sees.VECTORS."
+                )
+
+    def _check_needs(self):
+        """Everything must be among parts of the kinds that it says it needs."""
+        if not isinstance(self.network, AbstractNetwork) or not callable(self.objective):
+            return  # refused by its field
+        needy = [self.bound_objective, *_with_inner(self.algorithm), *self.probes]
+        needy += [self.steps.probe] if isinstance(self.steps, until) else []
+        for one in needy:
+            complaint = self.misfit(one)
+            if complaint:
+                raise InputError(complaint)
+
+    def misfit(self, one: Probe | AbstractRunning | AbstractObjective | AbstractAlgorithm) -> str | None:
+        """What the other parts lack that this one needs, in a sentence, if anything."""
+        parts = {"data": self.data, "network": self.network, "algorithm": self.algorithm}
+        return misfit(_name(one), one.of, {**parts, "objective": self.bound_objective})
 
     def _check_axes(self):
         """Probes that share a dim must agree about the values along it."""
@@ -109,47 +142,51 @@ class Experiment(Part):
         """The objective of this network; a plain loss has become `Supervised`."""
         return as_objective(self.objective, self.network)
 
-    def span_obstacles(self) -> list[str]:
-        """Why `Span` cannot be used: what does not declare that it commutes with rotations."""
-        parts: list[tuple[str, Any]] = [
+    @property
+    def sees(self) -> Sees:
+        """The finest thing that any part looks at."""
+        return max(one.sees for _, one in self._parts())
+
+    @property
+    def representation(self) -> Sees:
+        """The coarsest representation that serves all parts: inner products, `Span` or `Ambient`."""
+        finest = self.sees
+        return next(level for level in Sees if level >= finest and self.needs_finer(level) is None)
+
+    @property
+    def whole_inputs(self) -> bool:
+        """Whether some part looks at inputs that products with their signals and noise could not stand for."""
+        beyond = Sees.PRODUCTS < max(self.network.sees, self.bound_objective.sees)
+        return beyond or self.data.whole_inputs or self.algorithm.whole_inputs
+
+    def needs_finer(self, wished: Sees) -> str | None:
+        """Why a run cannot be represented as coarsely as this, in one sentence; None where it can."""
+        if wished == Sees.COORDINATES:
+            return None
+        d, needed = self.data.d, self.span_size(self.data.n)
+        role, finest = max(self._parts(), key=lambda one: one[1].sees)
+        if finest.sees > wished:
+            return f"the {role} {_name(finest)} sees {_SEEN[finest.sees]}, as far as it declares"
+        if self.space is Ambient:
+            return "Ambient is asked for"
+        if d < needed:
+            return f"d = {d:g} is less than the {needed} vectors that are drawn"
+        if wished == Sees.PRODUCTS and math.isinf(d):
+            model = self.data
+            if isinstance(model, AbstractVectorModel) and model.noise_length(Span.create(d, 0)) != 1:
+                return f"the noise of {_name(model)} has another length than one at d = inf"
+        return None
+
+    def _parts(self) -> list[tuple[str, Any]]:
+        """Everything that looks at a run, with its role."""
+        probes = [*self.probes, *([self.steps.probe] if isinstance(self.steps, until) else [])]
+        return [
             ("data model", self.data),
             ("network", self.network),
             ("objective", self.bound_objective),
             ("algorithm", self.algorithm),
+            *[("probe", as_running(probe) or probe) for probe in probes],
         ]
-        parts += [("probe", as_running(probe) or probe) for probe in self.probes]
-        if isinstance(self.steps, until):
-            parts.append(("probe", self.steps.probe))
-        return [
-            f"the {role} {_name(one)} does not declare that it commutes with rotations and stays in the span"
-            for role, one in parts
-            if not one.equivariant
-        ]
-
-    def product_obstacles(self) -> list[str]:
-        """Why training in inner products cannot be used."""
-        obstacles = self.span_obstacles() if self.space is not Ambient else ["Ambient is asked for"]
-        d, needed = self.data.d, self.span_size(self.data.n)
-        if d < needed:
-            obstacles.append(f"d = {d:g} is less than the {needed} vectors that are drawn")
-        if not isinstance(self.data, AbstractVectorModel):
-            obstacles.append(f"{_name(self.data)} is not linear in signals and noise, seen all at once")
-        elif type(self.data).batch is not AbstractDataModel.batch:
-            obstacles.append(f"{_name(self.data)} has batches of its own")
-        if not (isinstance(self.network, AbstractProductNetwork) and self.network.separable):
-            obstacles.append(f"{_name(self.network)} does not say what it has beside its weights")
-        if not isinstance(self.bound_objective, Supervised):
-            obstacles.append(f"{_name(self.bound_objective)} is not a mean of losses")
-        if not self.algorithm.combines:
-            obstacles.append(f"{_name(self.algorithm)} does more than combine gradients")
-        probes = [*self.probes, *([self.steps.probe] if isinstance(self.steps, until) else [])]
-        for one in probes:
-            if not (as_running(one) or one).in_products:
-                obstacles.append(f"the probe {_name(one)} does not declare that it reads a run in products")
-        if not obstacles and isinstance(self.data, AbstractVectorModel) and math.isinf(d):
-            if self.data.noise_length(Span.create(d, 0)) != 1:
-                obstacles.append(f"the noise of {_name(self.data)} has another length than one at d = inf")
-        return obstacles
 
     def span_size(self, rows: int) -> int:
         """How many d-vectors one run draws."""
@@ -158,31 +195,28 @@ class Experiment(Part):
 
     def empty_space(self, rows: int | None = None) -> AbstractSpace:
         """The space a run of this experiment starts from: the one asked for, or the best possible one."""
-        rows = self.data.n if rows is None else rows
-        d, needed, obstacles = self.data.d, self.span_size(self.data.n), self.span_obstacles()
-        if self.space is Span and obstacles:
-            raise InputError(f"Span is not possible: {obstacles[0]}; use Ambient.")
-        if self.space is Span or (self.space is None and not obstacles and d >= needed):
-            if d < needed:
-                raise InputError(
-                    f"Span needs d to be at least the {needed} vectors that are drawn, got d = {d:g}; "
-                    "use Ambient, a larger d or a smaller n."
-                )
-            return Span.create(d, self.span_size(rows))
+        d, needed, finer = self.data.d, self.span_size(self.data.n), self.needs_finer(Sees.VECTORS)
+        if finer is None:
+            return Span.create(d, self.span_size(self.data.n if rows is None else rows))
+        if self.space is Span:
+            raise InputError(f"Span is not possible: {finer}; use Ambient.")
+        but = f", which is not possible: {finer}" if self.space is None else ""
         if math.isinf(d):
-            raise InputError(
-                f"Ambient cannot store infinitely long vectors, and d = inf needs Span{_but(obstacles)}."
-            )
+            raise InputError(f"Ambient cannot store infinitely long vectors, and d = inf needs Span{but}.")
         if d * needed > _AMBIENT_LIMIT:
             raise InputError(
                 f"Ambient would store {needed} vectors of {d:g} numbers; give d below "
-                f"{_AMBIENT_LIMIT / needed:.3g}, or use Span{_but(obstacles)}."
+                f"{_AMBIENT_LIMIT / needed:.3g}, or use Span{but}."
             )
         return Ambient(d)
 
 
-def _but(obstacles: list[str]) -> str:
-    return f", which is not possible: {obstacles[0]}" if obstacles else ""
+def _with_inner(algorithm: Any) -> Iterator[AbstractAlgorithm]:
+    """An algorithm, and those that it is made of."""
+    if isinstance(algorithm, AbstractAlgorithm):
+        yield algorithm
+        for value in vars(algorithm).values():
+            yield from _with_inner(value)
 
 
 def _name(one: Any) -> str:

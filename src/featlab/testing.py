@@ -17,18 +17,24 @@ import jax.numpy as jnp
 import numpy as np
 
 from featlab.algorithms import AbstractAlgorithm, GradientDescent
+from featlab.core.sees import Sees
+from featlab.core.space import AbstractSpace, Ambient, Span
 from featlab.data import AbstractDataModel, SignalNoise
-from featlab.description import describe, rebuild
+from featlab.engine.loop import no_info
+from featlab.engine.run import run
 from featlab.experiment import Experiment
 from featlab.networks import AbstractNetwork, TwoLayerCNN
 from featlab.objectives import AbstractObjective, Supervised
 from featlab.probes import AbstractRunning, Probe, View
+from featlab.probes._needs import finals, role_of
 from featlab.probes.running import as_running, read
-from featlab.runner import run
-from featlab.space import AbstractSpace, Ambient, Span
-from featlab.task import Draw, Task, draw_run
-from featlab.trajectory import no_info
+from featlab.problem import AbstractProblem, Draw, PlainProblem, draw_run
+from featlab.text import describe, rebuild
 
+__all__ = [
+    "check_algorithm", "check_data_model", "check_network", "check_objective", "check_padding", "check_probe",
+    "check_products", "check_rotation", "check_span", "check_text", "example_experiment", "found", "rotation_gap",
+]  # fmt: skip
 ROUNDING = 1e-10  # float64, over a few steps
 
 
@@ -53,6 +59,19 @@ def example_experiment(**parts) -> Experiment:
         space=Ambient,
     )
     return Experiment(**{**defaults, **parts})
+
+
+def at_home(part: Any, **given: Any) -> dict[str, Any]:
+    """Parts of the kinds that one declares to need, where neither `given` nor the usual example is of them."""
+    usual = example_experiment()
+    parts = {"data": usual.data, "network": usual.network, "algorithm": usual.algorithm}
+    parts |= {"objective": usual.bound_objective, **given}
+    found = dict(given)
+    for kind in getattr(part, "of", ()):
+        role = role_of(kind)
+        if not isinstance(parts[role], kind):
+            parts[role] = found[role] = next(next(iter(one.examples())) for one in finals(kind))
+    return found
 
 
 def check_text(part: Any) -> None:
@@ -106,7 +125,7 @@ def check_span(experiment: Experiment, steps: int = 5) -> None:
 def check_products(experiment: Experiment, steps: int = 5) -> None:
     """Training in inner products gives the numbers of training in coordinates, where it is declared possible."""
     exact = dataclasses.replace(experiment, steps=steps, precision=64, space=None)
-    if exact.product_obstacles():
+    if exact.representation > Sees.PRODUCTS:
         return
     plain, products = (run(exact, seeds=1, products=fast, progress=False) for fast in (False, True))
     for name, values in plain.data_vars.items():
@@ -152,7 +171,7 @@ def check_data_model(model: AbstractDataModel) -> None:
         np.testing.assert_allclose(padded.training.inputs[: model.n], draw.training.inputs, atol=1e-12)
         np.testing.assert_allclose(padded.training.labels[: model.n], draw.training.labels, atol=1e-12)
         assert not bool(jnp.any(padded.training.mask[model.n :]))
-        if model.equivariant:
+        if model.sees < Sees.COORDINATES:
             room = model.vectors(model.n) + network.vectors()
             spanned = _draw(model, network, Span.create(float(model.d), room), model.n, 0, key)
             assert isinstance(spanned.space, Span)
@@ -165,15 +184,15 @@ def check_network(network: AbstractNetwork, /, **parts) -> None:
     `parts` are what it needs of an experiment. For an objective that is a mean of losses its output is one number.
     """
     experiment = example_experiment(**{**parts, "network": network})
-    task = _task(experiment)
+    problem = _problem(experiment)
     outputs, gradient = eqx.filter_jit(
         lambda t: (t.outputs(t.start, t.draw.training), t.gradient(t.start, t.draw.training))
-    )(task)
-    labels = task.draw.training.labels
+    )(problem)
+    labels = problem.draw.training.labels
     plain = isinstance(experiment.bound_objective, Supervised)
     assert outputs.shape == labels.shape if plain else len(outputs) == len(labels)
     assert all(bool(jnp.all(jnp.isfinite(leaf))) for leaf in jax.tree.leaves(gradient))
-    if network.equivariant:
+    if network.sees < Sees.COORDINATES:
         space = Span.create(40.0, network.vectors())
         after = eqx.filter_jit(network.init)(jax.random.key(0), space)[1]
         assert isinstance(after, Span)
@@ -186,8 +205,8 @@ def check_objective(objective: AbstractObjective, /, **parts) -> None:
     values = []
     with jax.enable_x64(True):
         for rows in (experiment.data.n, experiment.data.n + 3):
-            task = _task(experiment, rows)
-            values.append(float(task.value(task.start, task.draw.training, jax.random.key(3))))
+            problem = _problem(experiment, rows)
+            values.append(float(problem.value(problem.start, problem.draw.training, jax.random.key(3))))
     assert np.isfinite(values[0])
     np.testing.assert_allclose(values[0], values[1], rtol=1e-12)
 
@@ -203,9 +222,9 @@ def check_algorithm(algorithm: AbstractAlgorithm, **parts) -> None:
     moved = [bool(jnp.any(a != b)) for a, b in zip(jax.tree.leaves(one[0][1][0]), jax.tree.leaves(one[-1][1][0]))]
     assert any(moved), "four steps left the parameters where they were"
     with jax.enable_x64(True):
-        task = _task(experiment)
-        state = algorithm.init(jax.random.key(0), task)
-        after, info = eqx.filter_jit(algorithm.step)(jax.random.key(1), state, task)
+        problem = _problem(experiment)
+        state = algorithm.init(jax.random.key(0), problem)
+        after, info = eqx.filter_jit(algorithm.step)(jax.random.key(1), state, problem)
         assert jax.tree.map(jnp.shape, after) == jax.tree.map(jnp.shape, state)
         assert jnp.shape(info.value) == ()
 
@@ -266,12 +285,12 @@ class _Turned(AbstractSpace):
         return self.inner.norms(rows)
 
 
-def _task(experiment: Experiment, rows: int | None = None) -> Task:
+def _problem(experiment: Experiment, rows: int | None = None) -> AbstractProblem:
     space = Ambient(experiment.data.d)
     rows = rows or experiment.data.n
     holdouts = experiment.algorithm.holdouts
     draw = _draw(experiment.data, experiment.network, space, rows, holdouts, jax.random.key(5))
-    return Task(experiment.data, experiment.network, experiment.bound_objective, draw)
+    return PlainProblem(experiment.data, experiment.network, experiment.bound_objective, draw)
 
 
 def _walk(experiment: Experiment, space: AbstractSpace, steps: int) -> Iterator[tuple[Draw, Any]]:
@@ -279,17 +298,17 @@ def _walk(experiment: Experiment, space: AbstractSpace, steps: int) -> Iterator[
     with jax.enable_x64(True):
         data, network, algorithm = experiment.data, experiment.network, experiment.algorithm
         draw = _draw(data, network, space, data.n, algorithm.holdouts, jax.random.key(5))
-        task = Task(data, network, experiment.bound_objective, draw)
+        problem = PlainProblem(data, network, experiment.bound_objective, draw)
         running = [as_running(probe) for probe in experiment.probes]
 
         @eqx.filter_jit
-        def begin(task):
-            state = algorithm.init(jax.random.key(0), task)
-            info = no_info(algorithm, jax.random.key(0), state, task)
-            view = View(state.params, jnp.array(0), task, algorithm, info)
+        def begin(problem):
+            state = algorithm.init(jax.random.key(0), problem)
+            info = no_info(algorithm, jax.random.key(0), state, problem)
+            view = View(state.params, jnp.array(0), problem, algorithm, info)
             return state, view, [probe and probe.begin(view) for probe in running]
 
-        state, view, memories = begin(task)
+        state, view, memories = begin(problem)
 
         @eqx.filter_jit
         def read_all(view, memories):
@@ -299,12 +318,12 @@ def _walk(experiment: Experiment, space: AbstractSpace, steps: int) -> Iterator[
         def step(t, state, view, memories):
             key = jax.random.fold_in(jax.random.key(11), t)
             memories = [r and r.update(m, key, view) for r, m in zip(running, memories)]
-            return *algorithm.step(key, eqx.tree_at(lambda s: s.step, state, t), task), memories
+            return *algorithm.step(key, eqx.tree_at(lambda s: s.step, state, t), problem), memories
 
         yield draw, (state.params, read_all(view, memories))
         for t in range(steps):
             state, info, memories = step(jnp.array(t), state, view, memories)
-            view = View(state.params, jnp.array(t + 1), task, algorithm, info)
+            view = View(state.params, jnp.array(t + 1), problem, algorithm, info)
             yield draw, (state.params, read_all(view, memories))
 
 
@@ -323,3 +342,7 @@ def _relative(one, two) -> float:
         jnp.max(jnp.where(both_nan, 0, jnp.abs(one - two)))
         / (1e-3 + jnp.max(jnp.where(both_nan, 0, jnp.abs(two))))
     )
+
+
+def __dir__():
+    return __all__

@@ -9,10 +9,10 @@ from numpy.testing import assert_allclose
 
 import featlab as fl
 from featlab.algorithms import RecursiveFeatureMachine, as_it_is, largest_entry_one, mean_eigenvalue_one
+from featlab.core.space import Ambient
 from featlab.networks import KernelMachine
 from featlab.objectives import as_objective
-from featlab.space import Ambient
-from featlab.task import Task, draw_run
+from featlab.problem import PlainProblem, draw_run
 
 N, D, PENALTY, BANDWIDTH = 12, 4, 0.05, 2.0
 DATA = fl.data.MultiIndex(n=N, d=D, link=fl.data.two_stairs, label_noise=0.3)
@@ -23,7 +23,7 @@ def walked(algorithm, steps=3, rows=N, precision=64, network=None):
     network = KernelMachine(BANDWIDTH) if network is None else network
     with jax.enable_x64(precision == 64):
         draw = eqx.filter_jit(draw_run)(DATA, network, Ambient(float(D)), rows, 0, jax.random.key(3))
-        task = Task(DATA, network, as_objective(fl.objectives.squared, network), draw)
+        task = PlainProblem(DATA, network, as_objective(fl.objectives.squared, network), draw)
         state, seen = algorithm.init(jax.random.key(0), task), []
         step = eqx.filter_jit(algorithm.step)
         for _ in range(steps):
@@ -89,8 +89,9 @@ def test_what_rounding_has_spoilt_counts_as_diverged():
 
 
 def test_other_networks_and_several_labels_are_refused():
-    with pytest.raises(fl.InputError, match="TwoLayer is something else; use KernelMachine"):
-        walked(RecursiveFeatureMachine(PENALTY), network=fl.networks.TwoLayer(width=2))
+    with pytest.raises(fl.InputError, match="RecursiveFeatureMachine needs a KernelMachine network, got TwoLayer"):
+        network = fl.networks.TwoLayer(width=2)
+        fl.testing.example_experiment(algorithm=RecursiveFeatureMachine(PENALTY), network=network)
     with pytest.raises(fl.InputError, match="penalty must be a finite number above 0"):
         RecursiveFeatureMachine(0.0)
 

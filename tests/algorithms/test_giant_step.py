@@ -9,8 +9,8 @@ from numpy.testing import assert_allclose
 
 import featlab as fl
 from featlab.algorithms import GiantStep, Ridge, Then
-from featlab.task import Task, draw_run
-from featlab.trajectory import draw_one
+from featlab.engine.loop import draw_one
+from featlab.problem import PlainProblem, draw_run
 
 N, WIDTH, ETA, PENALTY = 9, 5, 4.0, 0.03
 DATA = fl.data.SingleIndex(n=N, d=20, link=jnp.sin, label_noise=0.3)
@@ -23,7 +23,7 @@ def weights(view):
 
 
 def fitted(view):
-    return view.task.network.head(view.params)
+    return view.problem.network.head(view.params)
 
 
 def experiment(algorithm, steps=1, data=DATA, space=fl.Ambient):
@@ -83,7 +83,7 @@ def test_an_exponent_is_a_step_for_so_many_samples():
     @eqx.filter_jit
     def steps():
         draw = draw_run(DATA, network, fl.Ambient(20.0), N + 4, 0, jax.random.key(1))
-        task = Task(DATA, network, fl.objectives.as_objective(fl.objectives.squared, network), draw)
+        task = PlainProblem(DATA, network, fl.objectives.as_objective(fl.objectives.squared, network), draw)
         algorithms = GiantStep(alpha=0.4, constant=1.5), GiantStep(eta=1.5 * N**0.4)
         both = [one.step(jax.random.key(0), one.init(jax.random.key(0), task), task)[0] for one in algorithms]
         return draw.start.weights, draw.start.head, draw.training, *[state.params.weights for state in both]
@@ -108,7 +108,7 @@ def test_steps_on_a_stream_see_fresh_inputs_and_grow_with_their_number():
     @eqx.filter_jit
     def step(key):
         draw = draw_run(data, made.network, fl.Ambient(20.0), N, 0, jax.random.key(1))
-        task = Task(data, made.network, made.bound_objective, draw)
+        task = PlainProblem(data, made.network, made.bound_objective, draw)
         state = made.algorithm.init(key, task)
         batch = task.batch(jax.random.split(key)[0], state.step)
         return draw.start, batch, made.algorithm.step(key, state, task)[0].params.weights

@@ -9,10 +9,10 @@ from numpy.testing import assert_allclose
 
 import featlab as fl
 from featlab.algorithms import GradientDescent, Langevin, WassersteinFlow
+from featlab.core.space import Ambient
 from featlab.networks import RandomFeatures, TwoLayer
 from featlab.objectives import ProfileRidge, squared
-from featlab.space import Ambient
-from featlab.task import Task, draw_run
+from featlab.problem import PlainProblem, draw_run
 from featlab.theory.mean_field import MeanField
 
 DATA = fl.data.SingleIndex(n=7, d=3, link=jnp.sin, label_noise=0.3)
@@ -26,7 +26,7 @@ def _double_precision():
 
 def task_of(network, objective=squared):
     draw = draw_run(DATA, network, Ambient(DATA.d), DATA.n, 0, jax.random.key(1))
-    return Task(DATA, network, fl.objectives.as_objective(objective, network), draw)
+    return PlainProblem(DATA, network, fl.objectives.as_objective(objective, network), draw)
 
 
 def after_a_step(algorithm, task, key=2):
@@ -66,6 +66,7 @@ def test_a_network_must_say_what_its_particles_are():
         WassersteinFlow(0.1).init(jax.random.key(0), task)
 
 
+@pytest.mark.slow
 def test_particles_follow_the_density():
     """A density and 4,000 particles of the same training set, at two times: energies and laws are the same."""
     width, temperature, confinement, penalty = 4000, 0.15, 0.1, 0.01

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import featlab as fl
-from featlab.space import Ambient
-from featlab.task import Task, draw_run
+from featlab.core.space import Ambient
+from featlab.problem import PlainProblem, draw_run
 
 DATA = fl.data.PatternDictionary(n=30, d=12, patterns=10, relevant=3)
 NETWORK = fl.networks.TruncatedReLU(width=6, weights_scale=0.5, biases_scale=0.3)
@@ -22,7 +22,7 @@ def stepping(network):
     def read(numbers):
         algorithm, key = fl.algorithms.LayerwiseDescent(*numbers), jax.random.key(6)
         draw = draw_run(DATA, network, Ambient(12.0), DATA.n, 0, key)
-        task = Task(DATA, network, fl.objectives.as_objective(fl.objectives.logistic, network), draw)
+        task = PlainProblem(DATA, network, fl.objectives.as_objective(fl.objectives.logistic, network), draw)
         state = algorithm.init(key, task)
         after, _ = algorithm.step(key, state, task)
         return state.params, after.params, task.gradient(state.params, draw.training)

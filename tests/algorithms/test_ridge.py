@@ -10,8 +10,8 @@ from numpy.testing import assert_allclose
 import featlab as fl
 from featlab.algorithms import Ridge, ridge, ridge_path
 from featlab.algorithms.ridge import regression
-from featlab.space import Span
-from featlab.task import Task, draw_run
+from featlab.core.space import Span
+from featlab.problem import PlainProblem, draw_run
 
 PENALTIES = np.array([1e-3, 0.1, 3.0])
 
@@ -56,7 +56,7 @@ def one_step(algorithm, network=TANH, rows=9, precision=64, seed=2):
     def step(seed):
         space = Span.create(60.0, DATA.vectors(rows * (1 + algorithm.holdouts)) + network.vectors())
         draw = draw_run(DATA, network, space, rows, algorithm.holdouts, jax.random.key(seed))
-        task = Task(DATA, network, fl.objectives.as_objective(fl.objectives.squared, network), draw)
+        task = PlainProblem(DATA, network, fl.objectives.as_objective(fl.objectives.squared, network), draw)
         state, info = algorithm.step(jax.random.key(0), algorithm.init(jax.random.key(0), task), task)
         return *regression(task, task.start, algorithm.holdout), network.head(state.params), info.value
 
@@ -90,7 +90,7 @@ def test_what_rounding_has_spoilt_counts_as_diverged():
 
 
 def test_a_network_without_features_is_refused():
-    with pytest.raises(fl.InputError, match="Ridge sets the head of a two-layer network, and TwoLayerCNN is"):
+    with pytest.raises(fl.InputError, match="Ridge needs a network such as .* TwoLayer, got TwoLayerCNN"):
         fl.run(fl.Experiment(data=DATA, network=fl.networks.TwoLayerCNN(width=2), algorithm=Ridge(0.1), steps=1))
 
 

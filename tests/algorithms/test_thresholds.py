@@ -98,8 +98,14 @@ def test_a_neuron_awake_on_its_atom_moves_at_the_speed_that_thresholds_are_measu
 @pytest.mark.parametrize(
     "changes, sentence",
     [
-        ({"network": fl.networks.TwoLayerCNN(width=2)}, "GrowingThresholds is about SymmetricReLU"),
-        ({"objective": fl.objectives.Denoising(t=0.2)}, "GrowingThresholds needs a loss of outputs and labels"),
+        (
+            {"network": fl.networks.TwoLayerCNN(width=2)},
+            "needs a SymmetricReLU network, got TwoLayerCNN",
+        ),
+        (
+            {"objective": fl.objectives.Denoising(t=0.2)},
+            "needs a Supervised objective, got Denoising",
+        ),
     ],
 )
 def test_other_networks_and_objectives_are_refused(changes, sentence):

@@ -3,14 +3,16 @@
 import math
 
 import numpy as np
+import pytest
 
 import featlab as fl
-from featlab.claims.han2025_label_noise import concentration
-from featlab.endings import endings
+from featlab.engine.batch import train_many
+from featlab.probes import concentration
 
 P = fl.probes
 
 
+@pytest.mark.slow
 def test_the_counted_error_lies_below_its_bound_and_the_bound_says_something():
     def made(strength):
         return fl.Experiment(
@@ -22,7 +24,7 @@ def test_the_counted_error_lies_below_its_bound_and_the_bound_says_something():
         )
 
     strengths, seeds = np.repeat([0.3, 1.0, 3.0], 8), np.tile(np.arange(8), 3)
-    read = endings([made(float(one)) for one in strengths], seeds.tolist())
+    read = train_many([made(float(one)) for one in strengths], seeds.tolist())
     error, bound = read["clean_test_error"], np.exp(-read["concentration"])
     counted = error + 3 * np.sqrt(error * (1 - error) / 4000)  # Monte Carlo, either way
     assert (error - (counted - error) <= bound).all()

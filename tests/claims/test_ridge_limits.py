@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 import featlab as fl
-from featlab.claims._judge import student_interval
-from featlab.endings import endings
+from featlab.claims.judge import student_interval
+from featlab.engine.batch import train_many
 from featlab.theory import ridge
 
 pytestmark = pytest.mark.slow
@@ -30,7 +30,7 @@ def simulated(decay, n, d, penalties, seeds):
         steps=0,
         precision=64,
     )
-    return endings([experiment] * len(seeds), seeds)["ridge_risk"]
+    return train_many([experiment] * len(seeds), seeds)["ridge_risk"]
 
 
 def equivalent(decay, n, d, penalty):

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import featlab as fl
+from featlab.core.space import Ambient
 from featlab.data.concepts import answerable
-from featlab.space import Ambient
 
 K, LENGTH, COUNT = 3, 4, 4000
 PROMPTS = fl.data.ConceptPrompts(n=5, d=16, concepts=K, length=LENGTH, noise_scale=0.0)

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 import featlab as fl
+from featlab.core.space import Ambient
 from featlab.data import DigitPair, cifar10, digits, mnist
-from featlab.space import Ambient
 
 RANDOM = np.random.default_rng(0)
 PIXELS = RANDOM.integers(0, 256, (5, 4, 3), np.uint8)

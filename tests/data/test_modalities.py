@@ -12,7 +12,7 @@ from scipy import stats
 import featlab as fl
 from featlab.networks.embedding import Encoders
 from featlab.objectives import InfoNCE
-from featlab.task import draw_run
+from featlab.problem import draw_run
 
 MANY, D = 3000, 40
 LEVEL = 1e-4

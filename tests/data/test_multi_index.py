@@ -10,8 +10,8 @@ import pytest
 from numpy.testing import assert_allclose
 
 import featlab as fl
-from featlab.space import Ambient, Span
-from featlab.task import draw_run
+from featlab.core.space import Ambient, Span
+from featlab.problem import draw_run
 
 pytestmark = pytest.mark.rounding
 NETWORK = fl.networks.TwoLayer(width=1)

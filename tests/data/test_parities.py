@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 import featlab as fl
-from featlab.space import Ambient
+from featlab.core.space import Ambient
 
 
 def drawn(count, d=37, k=3):

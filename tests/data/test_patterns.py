@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import featlab as fl
-from featlab.space import Ambient
+from featlab.core.space import Ambient
 
 D, K, COUNT = 20, 5, 40_000
 

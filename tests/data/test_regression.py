@@ -7,8 +7,8 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 import featlab as fl
+from featlab.core.space import Ambient
 from featlab.data import LinearRegression, power_law, spiked
-from featlab.space import Ambient
 
 SPECTRUM, TARGET = power_law(1.0), spiked(2.0, at=3, height=4.0)
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import featlab as fl
-from featlab.space import Ambient, Span
+from featlab.core.space import Ambient, Span
 
 N = 2000
 

@@ -11,8 +11,8 @@ import pytest
 from scipy import stats
 
 import featlab as fl
-from featlab.space import Ambient
-from featlab.task import Task, draw_run
+from featlab.core.space import Ambient
+from featlab.problem import PlainProblem, draw_run
 
 P = fl.probes
 MODEL = fl.data.SparseSignalNoise(
@@ -99,7 +99,7 @@ def test_test_inputs_are_the_same_by_products_and_as_whole_vectors():
         @eqx.filter_jit
         def by_three_roads(count):
             draw = draw_run(model, network, Ambient(30.0), model.n, 0, jax.random.key(0))
-            task = Task(model, network, experiment.bound_objective, draw)
+            task = PlainProblem(model, network, experiment.bound_objective, draw)
             whole = model.fresh(draw.test_key, draw.truth, draw.space, count)
             plain = task._plain_test_outputs(task.start, count)
             return task.test_outputs(task.start, count), (task.outputs(task.start, whole), whole), plain

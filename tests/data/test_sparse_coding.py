@@ -10,7 +10,7 @@ import pytest
 from scipy import stats
 
 import featlab as fl
-from featlab.space import Ambient
+from featlab.core.space import Ambient
 
 P = fl.probes
 MODEL = fl.data.SparseCoding(n=4000, d=6, sparsity=3, noise_scale=0.0)
@@ -61,7 +61,7 @@ def test_every_dictionary_gives_the_numbers_of_the_identity_in_law():
     def read(rotated):
         coding = fl.data.SparseCoding(n=200, d=12, sparsity=3, noise_scale=0.3, rotated=rotated)
         one = fl.Experiment(
-            data=fl.data.Stream(data=coding, size=64),  # type: ignore  (n and d are no fields here)
+            data=fl.data.Stream(data=coding, size=64),
             network=fl.networks.SymmetricReLU(width=40, init_scale=0.02, threshold=2.5),
             algorithm=fl.algorithms.GrowingThresholds(0.1),
             probes=[P.feature_purity, P.errors_beside_linear(count=500)],
@@ -81,4 +81,4 @@ def test_what_makes_no_sense_is_refused_in_a_sentence():
         with pytest.raises(fl.InputError, match="SparseCoding.sparsity must be odd.* at most d = 6"):
             dataclasses.replace(MODEL, sparsity=sparsity)
     with pytest.raises(fl.InputError, match="needs Ambient"):
-        MODEL.truth(jax.random.key(0), fl.space.Span.create(6.0, 6))
+        MODEL.truth(jax.random.key(0), fl.Span.create(6.0, 6))

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import featlab as fl
-from featlab.space import Ambient
+from featlab.core.space import Ambient
 
 D, N = 60, 400
 PLAIN = fl.data.SignalTokens(n=N, d=D, tokens=4, snr=0.5, noise_scale=2.0, larger_noise=3.0, label_flip=0.3)

@@ -11,10 +11,10 @@ from scipy import stats
 
 import featlab as fl
 from featlab import testing
+from featlab.core.space import Ambient
 from featlab.networks import Head, SoftmaxAttention
 from featlab.probes import View
-from featlab.space import Ambient
-from featlab.task import Task, draw_run
+from featlab.problem import PlainProblem, draw_run
 
 P = fl.probes
 DATA = fl.data.SignalTokens(n=6, d=24, tokens=3, snr=0.8)
@@ -31,7 +31,7 @@ def softmax(scores):
 def task():
     with jax.enable_x64(True):
         draw = eqx.filter_jit(draw_run)(DATA, NETWORK, Ambient(DATA.d), DATA.n, 0, jax.random.key(1))
-        yield Task(DATA, NETWORK, fl.objectives.as_objective(fl.objectives.logistic, NETWORK), draw)
+        yield PlainProblem(DATA, NETWORK, fl.objectives.as_objective(fl.objectives.logistic, NETWORK), draw)
 
 
 @pytest.mark.rounding
@@ -158,6 +158,5 @@ READ = (
 
 
 def test_attention_is_refused_where_there_is_none():
-    plain = testing.example_experiment(probes=(P.attention_scores,), space=None)
-    with pytest.raises(fl.InputError, match="such as SoftmaxAttention, on tokens made of signals and noise"):
-        fl.run(plain)
+    with pytest.raises(fl.InputError, match="attention_scores needs a network such as SoftmaxAttention"):
+        testing.example_experiment(probes=(P.attention_scores,), space=None)

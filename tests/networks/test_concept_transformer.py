@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import featlab as fl
-from featlab.space import Ambient
+from featlab.core.space import Ambient
 
 D, HALF, WIDTH, LENGTH = 12, 6, 8, 5
 

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 import featlab as fl
-from featlab.endings import endings
+from featlab.core.space import Ambient, Span
+from featlab.engine.batch import train_many
 from featlab.networks import Denoiser
 from featlab.networks.denoiser import TiedWeights
-from featlab.space import Ambient, Span
 
 
 @pytest.mark.rounding
@@ -47,7 +47,7 @@ def test_an_infinite_dimension_is_refused_in_one_sentence():
 def test_span_and_ambient_agree_in_law():
     """The means over 400 seeds of each, of what is trained: within four standard errors."""
     seeds = range(500, 900)
-    read = [endings([experiment(space=space)] * len(seeds), seeds) for space in (Span, Ambient)]
+    read = [train_many([experiment(space=space)] * len(seeds), seeds) for space in (Span, Ambient)]
     for name in ("signal_product", "noise_product", "balance"):
         one, two = (np.log(each[name]) for each in read)
         error = np.sqrt((one.var() + two.var()) / len(seeds))

@@ -8,8 +8,8 @@ import pytest
 from numpy.testing import assert_allclose
 
 import featlab as fl
+from featlab.core.space import Ambient, Span
 from featlab.networks import Expansion, KernelMachine
-from featlab.space import Ambient, Span
 
 RANDOM = np.random.default_rng(2)
 ROWS = RANDOM.normal(size=(3, 4))

@@ -7,8 +7,8 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 import featlab as fl
+from featlab.core.space import Ambient, Span
 from featlab.networks import TwoLayerLinear
-from featlab.space import Ambient, Span
 
 D = 5
 

@@ -7,7 +7,7 @@ import pytest
 from jax.flatten_util import ravel_pytree
 
 import featlab as fl
-from featlab.space import Ambient
+from featlab.core.space import Ambient
 
 NETWORKS = {
     "smooth": fl.networks.TwoLayer(width=5, activation=jnp.tanh, train_head=True),
@@ -56,7 +56,7 @@ def test_descent_of_the_squared_loss_is_the_kernel_recursion():
 
     @fl.probes.probe(outputs=fl.probes.Variable("sample", "f(x_i)", "outputs"))
     def outputs(view):
-        return view.task.outputs(view.params, view.training)
+        return view.problem.outputs(view.params, view.training)
 
     @fl.probes.probe(kernel=fl.probes.Variable("sample other", "K", "tangent kernel of the start"))
     def kernel(view):

@@ -8,8 +8,8 @@ import pytest
 from numpy.testing import assert_allclose
 
 import featlab as fl
+from featlab.core.space import Ambient
 from featlab.networks.mlp import SCALINGS
-from featlab.space import Ambient
 
 D, N = 6, 8
 X = jnp.asarray(np.random.default_rng(0).choice([-1.0, 1.0], (N, 1, D)))

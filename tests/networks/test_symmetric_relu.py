@@ -49,7 +49,7 @@ def test_smoothing_is_the_mean_over_noise_inside_the_relu():
 @pytest.mark.slow
 def test_it_begins_with_the_scale_and_thresholds_asked_for():
     network = SymmetricReLU(width=400, init_scale=0.2, threshold=1.5)
-    params, _ = network.init(jax.random.key(0), fl.space.Ambient(50.0))
+    params, _ = network.init(jax.random.key(0), fl.Ambient(50.0))
     assert stats.kstest(np.ravel(params.weights), stats.norm(scale=0.2).cdf).pvalue > 0.01
     np.testing.assert_allclose(params.thresholds, 0.3, rtol=1e-6)
     np.testing.assert_allclose(params.scale, 0.2, rtol=1e-6)

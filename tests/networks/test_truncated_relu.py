@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import featlab as fl
-from featlab.space import Ambient
+from featlab.core.space import Ambient
 
 WIDTH, D = 40, 8
 

@@ -8,10 +8,10 @@ import pytest
 from numpy.testing import assert_allclose
 
 import featlab as fl
+from featlab.core.space import Ambient
 from featlab.networks import RandomFeatures, TwoLayer
 from featlab.objectives import squared
-from featlab.space import Ambient
-from featlab.task import Task, draw_run
+from featlab.problem import PlainProblem, draw_run
 
 DATA = fl.data.SingleIndex(n=7, d=12, link=jnp.sin, label_noise=0.3)
 X = np.random.default_rng(0).normal(size=(2, 12))  # one input of two patches
@@ -34,7 +34,7 @@ def moved(params):
 
 def task_of(network):
     draw = draw_run(DATA, network, Ambient(DATA.d), DATA.n, 0, jax.random.key(1))
-    return Task(DATA, network, fl.objectives.as_objective(squared, network), draw)
+    return PlainProblem(DATA, network, fl.objectives.as_objective(squared, network), draw)
 
 
 @pytest.mark.parametrize(

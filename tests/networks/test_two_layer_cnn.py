@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import featlab as fl
-from featlab.space import Ambient
+from featlab.core.space import Ambient
 
 X = np.array([[0.3, -1.2, 0.5], [1.1, 0.4, -0.2]])
 

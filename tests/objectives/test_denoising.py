@@ -76,5 +76,5 @@ def test_the_gradient_is_that_of_finite_differences():
 
 
 def test_a_network_without_weight_vectors_is_refused():
-    with pytest.raises(fl.InputError, match="Denoising needs a network that says which vectors meet the input"):
-        Denoising(t=T).bind(fl.networks.PlainNetwork.examples()[0])(None, None, None)  # type: ignore
+    with pytest.raises(fl.InputError, match="Denoising needs a network such as .*, got"):
+        fl.testing.example_experiment(objective=Denoising(t=T), network=fl.networks.PlainNetwork.examples()[0])

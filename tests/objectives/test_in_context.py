@@ -20,7 +20,7 @@ from featlab.objectives.in_context import (
     risk,
 )
 from featlab.probes.in_context import saddle_bounds
-from featlab.task import Task, draw_run
+from featlab.problem import PlainProblem, draw_run
 
 D, K, WIDTH, N = 6, 3, 12, 400
 
@@ -38,7 +38,7 @@ def task():
         network = fl.networks.MeanFieldFeatures(width=WIDTH, outputs=K)
         objective = fl.objectives.InContextRisk(jitter=0.0).bind(network)
         draw = eqx.filter_jit(draw_run)(data, network, fl.Ambient(float(D)), N, 0, jax.random.key(3))
-        return Task(data, network, objective, draw)
+        return PlainProblem(data, network, objective, draw)
 
 
 def features(task):
@@ -150,6 +150,7 @@ def test_one_missing_direction_costs_half_its_variance():
 # ---- Finite prompts
 
 
+@pytest.mark.slow
 def test_the_risk_of_finite_prompts_tends_to_the_expected_one_as_one_over_the_length(task):
     r"""$\mathbb{E} \hat{\mathcal{L}} - \mathcal{L} = \frac{1}{2n} [\mathbb{E} |f|^2 h^\top M h - \mathrm{tr}\,
     \Sigma M \Sigma^\top]$, with $M = \Gamma \Sigma_{\mu\mu} \Gamma$."""
@@ -262,12 +263,13 @@ def test_a_prompt_longer_than_the_batch_is_refused(task):
 # ---- Birth and death
 
 
+@pytest.mark.slow
 def test_birth_and_death_keep_the_number_of_particles_and_their_law(task):
     """Nothing else moving, particles are draws of the start's law for ever, a share of them new in each step."""
     still = fl.algorithms.BirthDeath(fl.algorithms.GradientDescent(1e-30), rate=0.25)
     network = fl.networks.MeanFieldFeatures(width=4000, outputs=K)
     start = eqx.filter_jit(network.init)(jax.random.key(1), task.draw.space)[0]
-    wide = Task(task.data, network, dataclasses.replace(task.objective, network=network), task.draw)
+    wide = PlainProblem(task.data, network, dataclasses.replace(task.objective, network=network), task.draw)
     wide = wide.starting_from(start)
     state = still.init(jax.random.key(0), wide)
     step = jax.jit(lambda key, state: still.step(key, state, wide)[0])
@@ -312,6 +314,6 @@ def test_the_random_field_is_the_hessian_of_a_draw(task):
 
 
 def test_birth_and_death_need_particles(task):
-    without = Task(task.data, fl.networks.TwoLayerCNN(width=2), task.objective, task.draw)
+    without = PlainProblem(task.data, fl.networks.TwoLayerCNN(width=2), task.objective, task.draw)
     with pytest.raises(fl.InputError, match="TwoLayerCNN does not say what its particles are"):
         fl.algorithms.BirthDeath(fl.algorithms.Adam(0.1)).init(jax.random.key(0), without)

@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from featlab.fields import InputError
+from featlab.core.validation import InputError
 from featlab.objectives import hinge, logistic, squared
 
 

@@ -10,7 +10,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 import featlab as fl
-from featlab.labelled import Diverged
+from featlab.engine.dataset import Diverged
 from featlab.networks.linear import LinearLayers
 from featlab.objectives import ProfileRidge, degrees_of_freedom
 

@@ -45,7 +45,7 @@ def teacher():
 
 
 def told(experiment):
-    from featlab.description import describe
+    from featlab.text import describe
 
     return {"experiment": describe(experiment)}
 
@@ -187,6 +187,7 @@ def test_the_staircase_says_its_symbols_and_sizes(staircase):
     assert {"measured", r"theory, $n \to \infty$", "theory, this $n$"} <= set(texts)
 
 
+@pytest.mark.slow
 def test_several_staircases_share_the_panels_and_are_told_apart():
     figure = plots.staircase({"one": sweep_of_alpha(), "two": sweep_of_alpha()})
     assert {"one", "two"} <= set(legend(figure)[1])
@@ -216,7 +217,7 @@ def test_a_staircase_of_runs_with_a_clock_takes_the_last_step():
         (lambda: sweep_of_alpha(network=fl.networks.TwoLayer(WIDTH, STUDENT, init_scale=2.0)), "init_scale = 1"),
         (lambda: sweep_of_alpha(network=fl.networks.TwoLayer(20, STUDENT)), "in proportion"),
         (lambda: sweep_of_alpha(network=fl.networks.TwoLayerCNN(4)), "TwoLayerCNN"),
-        (lambda: sweep_of_alpha(algorithm=fl.algorithms.GradientDescent(0.1)), "about a GiantStep"),
+        (lambda: sweep_of_alpha(algorithm=fl.algorithms.GradientDescent(0.1)), "needs a GiantStep"),
         (lambda: sweep_of_alpha(data=fl.data.MultiIndex(1000, 500, link=np.prod)), "one direction"),
         (dict, "at least one dataset"),
     ],

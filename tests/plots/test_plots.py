@@ -161,6 +161,7 @@ def test_relu_theory_is_the_line_of_the_recursion():
     np.testing.assert_allclose(noise.get_ydata(), 0.1 * 0.5 * 0.5 / 6 * noise.get_xdata())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("power", [1, 3])
 def test_theory_meets_a_real_run_while_outputs_are_small(power):
     rate, start = {1: (0.001, 0.001), 3: (0.05, 0.1)}[power]

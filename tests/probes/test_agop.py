@@ -10,13 +10,13 @@ import pytest
 from numpy.testing import assert_allclose
 
 import featlab as fl
+from featlab.core.space import Ambient
 from featlab.networks import Expansion, KernelMachine, TwoLayer
 from featlab.networks.two_layer import Layers
 from featlab.objectives import as_objective
 from featlab.probes import View, agop, agop_subspace, feature_ansatz
 from featlab.probes.agop import input_gradients
-from featlab.space import Ambient
-from featlab.task import Task, draw_run
+from featlab.problem import PlainProblem, draw_run
 
 N, D = 9, 5
 RANDOM = np.random.default_rng(1)
@@ -35,7 +35,7 @@ def drawn(rows):
 
 
 def view_of(network, params, rows=N):
-    task = Task(DATA, network, as_objective(fl.objectives.squared, network), drawn(rows))
+    task = PlainProblem(DATA, network, as_objective(fl.objectives.squared, network), drawn(rows))
     return View(params, jnp.array(0), task, fl.algorithms.GradientDescent(0.1))
 
 
@@ -104,6 +104,6 @@ def test_a_kernel_machines_gradients_are_those_of_automatic_differentiation():
 
 def test_labels_without_directions_are_refused():
     view = view_of(TwoLayer(width=2), None)
-    other = eqx.tree_at(lambda v: v.task.draw.truth, view, None)
+    other = eqx.tree_at(lambda v: v.problem.draw.truth, view, None)
     with pytest.raises(fl.InputError, match="agop_subspace needs labels that depend on given directions"):
         agop_subspace(other)

@@ -11,7 +11,7 @@ import pytest
 import featlab as fl
 from featlab.networks import ConceptWeights
 from featlab.probes import View
-from featlab.task import Task, draw_run
+from featlab.problem import PlainProblem, draw_run
 
 K, LENGTH = 2, 3
 LAWS = ("trained", "longer", "mixed", "imbalanced")
@@ -22,7 +22,7 @@ def read():
     """Both probes, for networks with so much semantics in attention and so much of each in the output layer."""
     prompts = fl.data.ConceptPrompts(n=4, d=16, concepts=K, length=LENGTH, noise_scale=0.0)
     experiment = fl.testing.example_experiment(
-        data=fl.data.Stream(data=prompts, size=2),  # type: ignore  (n and d are no fields here)
+        data=fl.data.Stream(data=prompts, size=2),
         network=fl.networks.ConceptTransformer(width=2),
         precision=32,
     )
@@ -38,7 +38,10 @@ def read():
         neurons += jnp.outer(network.signs, semantic * truth.label_semantics.sum(axis=0))
         params = ConceptWeights(attention, 2 * attention, neurons / jnp.sqrt(2))
         view = View(
-            params, jnp.array(0), Task(data, network, experiment.bound_objective, draw), experiment.algorithm
+            params,
+            jnp.array(0),
+            PlainProblem(data, network, experiment.bound_objective, draw),
+            experiment.algorithm,
         )
         return fl.probes.concept_components(view) | fl.probes.prompt_errors(law=LAWS, count=3000)(view)
 
@@ -82,9 +85,9 @@ def test_other_laws_and_networks_are_refused():
 
     with pytest.raises(fl.InputError, match="knows trained, longer, mixed, imbalanced, got 'shorter'"):
         run(fl.probes.prompt_errors(law=("shorter",)), data=prompts, network=network)
-    with pytest.raises(fl.InputError, match="prompt_errors is about ConceptPrompts, got SignalNoise"):
+    with pytest.raises(fl.InputError, match="prompt_errors needs ConceptPrompts data, got SignalNoise"):
         run(fl.probes.prompt_errors, network=network)
-    with pytest.raises(fl.InputError, match="read off a ConceptTransformer, and TwoLayerCNN is something else"):
+    with pytest.raises(fl.InputError, match="needs a ConceptTransformer network, got TwoLayerCNN"):
         run(fl.probes.concept_components, data=prompts)
 
 

@@ -13,7 +13,7 @@ from featlab.networks.embedding import Encoders
 from featlab.objectives import InfoNCE
 from featlab.probes import View, downstream_error, encoder_products, encoder_ratio, relative_loss
 from featlab.probes.contrastive import linear_probe
-from featlab.task import Task, draw_run
+from featlab.problem import PlainProblem, draw_run
 
 WIDTH, D, N, ROWS = 4, 200, 5, 7
 
@@ -30,7 +30,7 @@ def task():
         data = fl.data.Modalities(n=N, d=D, snr=0.5, strength=3.0)
         network = fl.networks.PatchEncoder(width=WIDTH, init_scale=0.1)
         draw = eqx.filter_jit(draw_run)(data, network, fl.Ambient(float(D)), ROWS, 0, jax.random.key(1))
-        return Task(data, network, InfoNCE().bind(network), draw)
+        return PlainProblem(data, network, InfoNCE().bind(network), draw)
 
 
 def seen(task, params):
@@ -96,8 +96,8 @@ def test_padding_changes_no_reading(shared):
 
 def test_other_parts_are_refused(task):
     other = eqx.tree_at(lambda t: t.objective, task, fl.objectives.Supervised(task.network))
-    with pytest.raises(fl.InputError, match="relative_loss is about InfoNCE, and the objective is Supervised"):
+    with pytest.raises(fl.InputError, match="relative_loss needs an InfoNCE objective, got Supervised"):
         relative_loss(seen(other, task.start))
-    plain = Task(fl.data.SignalNoise(n=5, d=40, snr=1.0), task.network, task.objective, task.draw)
-    with pytest.raises(fl.InputError, match="SignalNoise with PatchEncoder is something else"):
+    plain = PlainProblem(fl.data.SignalNoise(n=5, d=40, snr=1.0), task.network, task.objective, task.draw)
+    with pytest.raises(fl.InputError, match="needs data such as AugmentedPairs or Modalities, got SignalNoise"):
         encoder_ratio(seen(plain, task.start))

@@ -11,7 +11,7 @@ from numpy.testing import assert_allclose
 
 import featlab as fl
 from featlab import probes
-from featlab.task import Task, draw_run
+from featlab.problem import PlainProblem, draw_run
 
 pytestmark = pytest.mark.rounding
 
@@ -27,9 +27,9 @@ EXPERIMENT = fl.Experiment(
 @pytest.fixture(scope="module")
 def view():
     with jax.enable_x64(True):
-        space = fl.space.Ambient(30.0)
+        space = fl.Ambient(30.0)
         draw = eqx.filter_jit(draw_run)(EXPERIMENT.data, EXPERIMENT.network, space, PADDED, 0, jax.random.key(1))
-        task = Task(EXPERIMENT.data, EXPERIMENT.network, EXPERIMENT.bound_objective, draw)
+        task = PlainProblem(EXPERIMENT.data, EXPERIMENT.network, EXPERIMENT.bound_objective, draw)
         yield probes.View(task.start, jnp.array(0), task, EXPERIMENT.algorithm)
 
 
@@ -48,8 +48,8 @@ def test_the_balance_is_that_of_the_products(view):
 
 
 def test_the_first_steps_balance_is_that_of_what_a_step_adds(view):
-    state = view.algorithm.init(jax.random.key(0), view.task)
-    after, _ = view.algorithm.step(jax.random.key(0), state, view.task)
+    state = view.algorithm.init(jax.random.key(0), view.problem)
+    after, _ = view.algorithm.step(jax.random.key(0), state, view.problem)
     added = np.asarray(after.params.weights - view.params.weights)
     signal, noise = balance(added, view.training)
     later = dataclasses.replace(view, params=after.params)
@@ -59,7 +59,7 @@ def test_the_first_steps_balance_is_that_of_what_a_step_adds(view):
 @pytest.mark.slow
 def test_the_losses_at_noise_levels_are_those_of_the_objective(view):
     read = probes.denoising_losses(noise_time=(0.1, T))(view)
-    own = view.task.value(view.params, view.training)
+    own = view.problem.value(view.params, view.training)
     other = dataclasses.replace(EXPERIMENT.bound_objective, t=0.1)(view.params, view.training, None)[0]
     assert_allclose(read["denoising_loss"], [other, own], rtol=1e-12)
 
@@ -79,8 +79,6 @@ def test_a_slope_without_units_does_not_change_with_the_unit(view):
 
 def test_data_without_signals_is_refused(view):
     data = fl.data.LinearRegression.examples()[0]
-    other = eqx.tree_at(lambda v: v.task.data, view, data)
-    with pytest.raises(
-        fl.InputError, match="needs inputs built from signals and noise vectors, such as SignalTokens"
-    ):
+    other = eqx.tree_at(lambda v: v.problem.data, view, data)
+    with pytest.raises(fl.InputError, match="feature_balance needs data such as .*, got LinearRegression"):
         probes.feature_balance(other)

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 import featlab as fl
-from featlab.claims.shi2022_emergence import Emergence
-from featlab.space import Ambient
-from featlab.task import Draw, Task
+from featlab.claims.theorems.shi2022_emergence import Emergence
+from featlab.core.space import Ambient
+from featlab.problem import Draw, PlainProblem
 
 D, K = 12, 3
 END = fl.probes.at_end
@@ -30,7 +30,7 @@ def read(weights, biases, head, *probes, easy=0.5):
         truth, space = data.truth(key, space)
         nothing: Any = None  # neither trained on nor trained by
         draw = Draw(space, truth, nothing, (), neurons, None, key, key, key)
-        task = Task(data, network, fl.objectives.as_objective(fl.objectives.hinge, network), draw)
+        task = PlainProblem(data, network, fl.objectives.as_objective(fl.objectives.hinge, network), draw)
         view = fl.probes.View(neurons, jnp.array(0), task, nothing)
         return {name: value for probe in probes for name, value in probe(view).items()}
 
@@ -103,7 +103,7 @@ def test_the_first_step_of_the_paper_is_the_gradient_of_the_law():
         learnt=fl.probes.Variable("neuron pattern", "w", "weights"), a=fl.probes.Variable("neuron", "a", "a")
     )
     def learnt(view):
-        return {"learnt": view.params.weights, "a": view.task.draw.start.head}
+        return {"learnt": view.params.weights, "a": view.problem.draw.start.head}
 
     network = fl.networks.TruncatedReLU(
         width=20, weights_scale=0.0, biases_scale=0.0, head_scale=1.0, noise_scale=0.05
@@ -124,7 +124,7 @@ def test_the_first_step_of_the_paper_is_the_gradient_of_the_law():
 
 @pytest.mark.slow
 def test_other_data_are_refused():
-    with pytest.raises(fl.InputError, match="read off a PatternDictionary, and SignalNoise is something else"):
+    with pytest.raises(fl.InputError, match="pattern_alignment needs PatternDictionary data, got SignalNoise"):
         fl.run(fl.testing.example_experiment(probes=(fl.probes.pattern_alignment,)), seeds=1, progress=False)
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import featlab as fl
-from featlab.task import Task, draw_run
+from featlab.problem import PlainProblem, draw_run
 
 pytestmark = pytest.mark.xdist_group("in context")  # one training for all
 SEED, STEPS = 7, 60
@@ -50,6 +50,7 @@ def test_the_loss_is_that_of_the_objective_and_half_of_what_is_missed(history):
     assert float(history.in_context_loss[-1]) < 0.5 * float(history.in_context_loss[0])
 
 
+@pytest.mark.slow
 def test_the_slope_is_below_its_bound_wherever_the_loss_is_below_half_a_feature(history):
     variance = history.missed.sum("truth") / (1 - history.feature_alignment) / 2
     below = history.in_context_loss < variance / 2
@@ -71,7 +72,7 @@ def test_the_curvature_is_that_of_differences_of_the_gradient(experiment, histor
     with jax.enable_x64(True):
         data, network = experiment.data, experiment.network
         draw = eqx.filter_jit(draw_run)(data, network, fl.Ambient(5.0), data.n, 0, jax.random.key(SEED))
-        task = Task(data, network, experiment.bound_objective, draw)
+        task = PlainProblem(data, network, experiment.bound_objective, draw)
         flat, back = jax.flatten_util.ravel_pytree(network.particles(draw.start))
         slope = jax.jit(
             jax.grad(lambda p: 6 * task.value(network.with_particles(draw.start, back(p)), draw.training))

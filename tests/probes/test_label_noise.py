@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import featlab as fl
-from featlab.trajectory import draw_one
+from featlab.engine.loop import draw_one
 
 pytestmark = pytest.mark.gpu
 

@@ -37,7 +37,7 @@ def read():
     """The readings after a step, with the features and labels they are of."""
 
     def features(view):
-        return view.task.features(view.params, view.training.inputs)
+        return view.problem.features(view.params, view.training.inputs)
 
     def labels(view):
         return view.training.labels
@@ -64,6 +64,7 @@ def test_energies(read):
     assert np.isnan(read.particle_entropy)  # not on a line
 
 
+@pytest.mark.slow
 def test_the_kernel_s_alignment_with_the_labels(read):
     kernel, labels = read.features.values @ read.features.values.T, read.labels.values
     expected = labels @ kernel @ labels / np.linalg.norm(kernel) / np.sum(labels**2)

@@ -10,13 +10,13 @@ import pytest
 from numpy.testing import assert_allclose
 
 import featlab as fl
+from featlab.core.space import Ambient
 from featlab.data import LinearRegression, power_law
 from featlab.networks import TwoLayerLinear
 from featlab.networks.linear import LinearLayers
 from featlab.objectives import ProfileRidge
 from featlab.probes import View, criterion, degrees_of_freedom, metric_alignment, metric_spectrum, ridge_risk
-from featlab.space import Ambient
-from featlab.task import Task, draw_run
+from featlab.problem import PlainProblem, draw_run
 
 N, D, TASKS, NOISE, DOF = 7, 10, 4, 0.6, 0.9
 PENALTIES = (0.0, 1e-3, 0.1, 3.0)
@@ -29,7 +29,7 @@ def view_of(network, first, rows=N, data=DATA):
     with jax.enable_x64(True):
         draw = eqx.filter_jit(draw_run)(data, network, Ambient(float(data.d)), rows, 0, jax.random.key(2))
         params = LinearLayers(jnp.asarray(first), jnp.zeros((len(first), data.tasks)))
-        task = Task(data, network, ProfileRidge(penalty=0.1).bind(network), draw)
+        task = PlainProblem(data, network, ProfileRidge(penalty=0.1).bind(network), draw)
         return View(params, jnp.array(0), task, fl.algorithms.GradientDescent(0.1))
 
 
@@ -100,7 +100,7 @@ def test_freedom_and_criterion_are_those_of_the_objective(full):
     view, got = full
     for i, penalty in enumerate(PENALTIES[1:], start=1):
         with jax.enable_x64(True):
-            objective = ProfileRidge(penalty=penalty, dof=DOF).bind(view.task.network)
+            objective = ProfileRidge(penalty=penalty, dof=DOF).bind(view.problem.network)
             value, profile = objective(view.params, view.training, None)
         assert_allclose(got["criterion"][i], value, rtol=1e-9)
         assert_allclose(got["degrees_of_freedom"][i], profile.freedom, rtol=1e-9)
@@ -187,6 +187,6 @@ def test_what_rounding_has_spoilt_is_nan():
 def test_exact_risks_of_other_networks_are_refused():
     view = view_of(TwoLayerLinear(width=9, tasks=TASKS), LAYER)
     other = fl.networks.TwoLayer(width=3)
-    task = dataclasses.replace(view.task, network=other)
-    with pytest.raises(fl.InputError, match="of TwoLayerLinear on LinearRegression, got TwoLayer on Lin"):
-        ridge_risk(dataclasses.replace(view, task=task))
+    task = dataclasses.replace(view.problem, network=other)
+    with pytest.raises(fl.InputError, match="ridge_risk needs a TwoLayerLinear network, got TwoLayer"):
+        ridge_risk(dataclasses.replace(view, problem=task))

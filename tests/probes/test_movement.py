@@ -9,9 +9,9 @@ import pytest
 from numpy.testing import assert_allclose
 
 import featlab as fl
+from featlab.core.space import Ambient
 from featlab.probes import View, movement, tangent_kernel
-from featlab.space import Ambient
-from featlab.task import Task, draw_run
+from featlab.problem import PlainProblem, draw_run
 
 N, D, ETA, STEPS = 9, 7, 0.05, 20
 DATA = fl.data.SingleIndex(n=N, d=D, link=jnp.sin, label_noise=0.3)
@@ -48,7 +48,7 @@ def trained(network, steps, rows=N, rate=ETA):
     @eqx.filter_jit
     def run():
         draw = draw_run(DATA, network, Ambient(float(D)), rows, 0, jax.random.key(3))
-        task = Task(DATA, network, fl.objectives.as_objective(fl.objectives.squared, network), draw)
+        task = PlainProblem(DATA, network, fl.objectives.as_objective(fl.objectives.squared, network), draw)
         state = algorithm.init(jax.random.key(0), task)
         state = jax.lax.fori_loop(
             0, steps, lambda i, state: algorithm.step(jax.random.key(0), state, task)[0], state
@@ -70,9 +70,10 @@ def read(probe, view):
 
 
 def at_start(view):
-    return eqx.tree_at(lambda v: v.params, view, view.task.start)
+    return eqx.tree_at(lambda v: v.params, view, view.problem.start)
 
 
+@pytest.mark.slow
 def test_nothing_has_moved_at_the_start(view):
     assert set(read(movement, at_start(view)).values()) == {0.0}
     kernel = read(tangent_kernel, at_start(view))
@@ -84,14 +85,14 @@ def dense(view, params):
     """Every derivative of every output, in one matrix; what never trains has none."""
     with jax.enable_x64(True):
         flat, unravel = jax.flatten_util.ravel_pytree(params)
-        outputs = jax.jit(lambda flat: view.task.outputs(unravel(flat), view.training))
+        outputs = jax.jit(lambda flat: view.problem.outputs(unravel(flat), view.training))
         return np.asarray(jax.jacobian(outputs)(flat))
 
 
 @pytest.mark.parametrize("samples", [100, 4])
 def test_the_kernel_is_that_of_the_dense_jacobian(view, samples):
     found = read(tangent_kernel(samples=samples), view)
-    now, then = (dense(view, params)[:samples] for params in (view.params, view.task.start))
+    now, then = (dense(view, params)[:samples] for params in (view.params, view.problem.start))
     now, then, y = now @ now.T, then @ then.T, np.asarray(view.training.labels)[:samples]
     size = np.linalg.norm
     assert_allclose(found["kernel_movement"], size(now - then) / size(then), atol=1e-10)
@@ -102,12 +103,12 @@ def test_the_kernel_is_that_of_the_dense_jacobian(view, samples):
 
 def test_weights_and_parameters_have_moved_by_their_definition(view):
     found = read(movement, view)
-    if isinstance(view.task.network, fl.networks.TwoLayer):
+    if isinstance(view.problem.network, fl.networks.TwoLayer):
         # What a centred network keeps of its start is no parameter.
-        rows = [(np.asarray(view.params.weights), np.asarray(view.task.start.weights))]
-        pairs = [*rows, (np.asarray(view.params.head), np.asarray(view.task.start.head))]
+        rows = [(np.asarray(view.params.weights), np.asarray(view.problem.start.weights))]
+        pairs = [*rows, (np.asarray(view.params.head), np.asarray(view.problem.start.head))]
     else:
-        leaves = (map(np.asarray, jax.tree.leaves(params)) for params in (view.params, view.task.start))
+        leaves = (map(np.asarray, jax.tree.leaves(params)) for params in (view.params, view.problem.start))
         pairs = list(zip(*leaves))
         rows = [
             (now.reshape(-1, now.shape[-1]), then.reshape(-1, now.shape[-1])) for now, then in pairs if now.ndim
@@ -123,7 +124,7 @@ def test_a_linear_network_moves_and_its_kernel_does_not():
     """Descent in closed form: w_t - w* = (I - eta X'X/n)^t (w_0 - w*), w* being least squares."""
     view = trained(NETWORKS["linear"], STEPS)
     x, y = np.asarray(view.training.inputs[:, 0]), np.asarray(view.training.labels)
-    w = np.asarray(view.task.start)
+    w = np.asarray(view.problem.start)
     best = np.linalg.lstsq(x, y)[0]
     end = best + np.linalg.matrix_power(np.eye(D) - ETA * x.T @ x / N, STEPS) @ (w - best)
     found = read(movement, view)

@@ -12,7 +12,7 @@ import xarray as xr
 import featlab as fl
 from featlab.networks import Neurons
 from featlab.probes import View
-from featlab.task import Task, draw_run
+from featlab.problem import PlainProblem, draw_run
 from featlab.theory.sparse_coding import linear_error
 
 P = fl.probes
@@ -34,7 +34,7 @@ def read():
     @jax.jit
     def readings(products, threshold, scale):
         params = Neurons((products * truth.votes[None]) @ truth.atoms, jnp.full(M, threshold), scale)
-        task = Task(CODING, EXPERIMENT.network, EXPERIMENT.bound_objective, draw)
+        task = PlainProblem(CODING, EXPERIMENT.network, EXPERIMENT.bound_objective, draw)
         view = View(params, jnp.array(0), task, EXPERIMENT.algorithm)
         probes = (P.neuron_sets(c1=C1, c2=C2), P.set_counts(c1=C1, c2=C2), P.feature_purity, P.feature_responses)
         return {k: v for one in (*probes, P.errors_beside_linear(count=4000)) for k, v in one(view).items()}
@@ -135,8 +135,8 @@ def test_strips_are_ordered_and_other_datasets_refused():
 @pytest.mark.slow
 def test_other_data_and_networks_are_refused():
     for parts, sentence in (
-        ({"data": CODING}, "about SymmetricReLU"),
-        ({"network": EXPERIMENT.network}, "about SparseCoding"),
+        ({"data": CODING}, "feature_purity needs a SymmetricReLU network, got TwoLayerCNN"),
+        ({"network": EXPERIMENT.network}, "feature_purity needs SparseCoding data, got SignalNoise"),
     ):
         with pytest.raises(fl.InputError, match=sentence):
             fl.run(fl.testing.example_experiment(**parts, probes=(P.feature_purity,)), seeds=1, progress=False)
@@ -145,7 +145,7 @@ def test_other_data_and_networks_are_refused():
 @pytest.mark.slow
 def test_without_thresholds_no_neuron_is_pure_and_with_them_most_are():
     """The claim's setting, short and small."""
-    from featlab.claims.allenzhu2020_sparse_coding import SparseFeatures
+    from featlab.claims.theorems.allenzhu2020_sparse_coding import SparseFeatures
 
     def purity(**kind):
         one = SparseFeatures().experiment(25, **kind)

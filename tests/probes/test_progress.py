@@ -8,11 +8,11 @@ import pytest
 from numpy.testing import assert_allclose
 
 import featlab as fl
+from featlab.core.space import Ambient
 from featlab.objectives import as_objective
 from featlab.probes import View, fourier_gap, held_out_error, hidden_progress
 from featlab.probes.progress import ProgressTimes, _sets
-from featlab.space import Ambient
-from featlab.task import Task, draw_run
+from featlab.problem import PlainProblem, draw_run
 from featlab.theory import parities
 
 D, K, WIDTH = 13, 2, 6
@@ -20,9 +20,9 @@ NETWORK = fl.networks.MLP(width=WIDTH, bias_scale=0.1)
 
 
 def view_of(d=D, k=K, network=NETWORK, data=None, step=0):
-    data = data or fl.data.Stream(data=fl.data.SparseParity(n=50, d=d, k=k), size=4)  # type: ignore
+    data = data or fl.data.Stream(data=fl.data.SparseParity(n=50, d=d, k=k), size=4)
     draw = eqx.filter_jit(draw_run)(data, network, Ambient(float(d)), 50, 0, jax.random.key(3))
-    task = Task(data, network, as_objective(fl.objectives.hinge, network), draw)
+    task = PlainProblem(data, network, as_objective(fl.objectives.hinge, network), draw)
     return View(draw.start, jnp.array(step), task, fl.algorithms.GradientDescent(0.1))
 
 
@@ -122,7 +122,7 @@ def test_times_of_a_path_that_is_given():
     [
         (
             lambda: view_of(data=fl.data.SingleIndex(n=50, d=D, link=jnp.tanh)),
-            "that of a SparseParity, got S",
+            "hidden_progress needs SparseParity data, got SingleIndex",
         ),
         (lambda: view_of(d=5, k=3), "compares 3 relevant coordinates with as many others"),
     ],
@@ -134,7 +134,7 @@ def test_what_has_no_hidden_progress_is_refused(made, sentence):
 
 @pytest.mark.slow
 def test_progress_leads_the_accuracy_of_a_run():
-    stream = fl.data.Stream(data=fl.data.SparseParity(n=1000, d=16, k=3), size=128)  # type: ignore
+    stream = fl.data.Stream(data=fl.data.SparseParity(n=1000, d=16, k=3), size=128)
     experiment = fl.Experiment(
         data=stream,
         network=fl.networks.MLP(width=64, bias_scale=0.3),

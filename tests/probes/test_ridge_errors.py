@@ -11,9 +11,9 @@ from numpy.testing import assert_allclose
 
 import featlab as fl
 from featlab.algorithms import GiantStep, Ridge, State
+from featlab.core.space import Ambient
 from featlab.probes import View, equivalent_errors, linear_errors, ridge_errors
-from featlab.space import Ambient
-from featlab.task import Task, draw_run
+from featlab.problem import PlainProblem, draw_run
 from featlab.theory import random_features
 
 N, D, WIDTH, NOISE, ETA = 14, 20, 6, 0.3, 5.0
@@ -42,7 +42,7 @@ def view_of(data, network, algorithm, seed=2):
     @eqx.filter_jit
     def begin(seed):
         draw = draw_run(data, network, Ambient(float(data.d)), data.n, algorithm.holdouts, jax.random.key(seed))
-        task = Task(data, network, fl.objectives.as_objective(fl.objectives.squared, network), draw)
+        task = PlainProblem(data, network, fl.objectives.as_objective(fl.objectives.squared, network), draw)
         state = algorithm.init(jax.random.key(0), task)
         state, info = algorithm.step(jax.random.key(1), state, task)
         return View(state.params, jnp.array(1), task, algorithm, info)
@@ -100,10 +100,12 @@ def agrees(found, prefix, features, sets, direction):
 @pytest.mark.parametrize("holdout", [0, 1])
 def test_errors_are_those_of_the_features_after_the_step(view, holdout):
     found = read(ridge_errors(penalty=PENALTIES, holdout=holdout), view)
-    chosen = view.training if holdout == 0 else view.task.holdout(0)
-    direction = np.asarray(view.task.draw.truth.directions[0])
+    chosen = view.training if holdout == 0 else view.problem.holdout(0)
+    direction = np.asarray(view.problem.draw.truth.directions[0])
     agrees(found, "ridge", lambda x: relu(x, view.params.weights), [chosen], direction)
-    untrained = [fit(relu(arrays(chosen)[0], view.task.start.weights), arrays(chosen)[1], p)[1] for p in PENALTIES]
+    untrained = [
+        fit(relu(arrays(chosen)[0], view.problem.start.weights), arrays(chosen)[1], p)[1] for p in PENALTIES
+    ]
     assert np.all(np.abs(found["ridge_train_error"] / untrained - 1) > 1e-3)  # the step made a difference
 
 
@@ -117,9 +119,9 @@ def test_one_penalty_alone_is_that_of_the_path(view):
 def test_spiked_features_are_the_theorys(view):
     """F_0 and explicit spikes, with the ReLU's coefficients 1/2, 1/(2 sqrt(2 pi)) and 0."""
     found = read(ridge_errors(penalty=PENALTIES, spikes=(0, 1, 3)), view)
-    start, a = view.task.start.weights, np.asarray(view.task.start.head) / sqrt(WIDTH)
-    (x, y), held = arrays(view.training), view.task.holdout(0)
-    beta, direction = x.T @ y / N, np.asarray(view.task.draw.truth.directions[0])
+    start, a = view.problem.start.weights, np.asarray(view.problem.start.head) / sqrt(WIDTH)
+    (x, y), held = arrays(view.training), view.problem.holdout(0)
+    beta, direction = x.T @ y / N, np.asarray(view.problem.draw.truth.directions[0])
     c = {1: 1 / 2, 2: 1 / (2 * sqrt(2 * pi)), 3: 0.0}
 
     def spiked(order):
@@ -136,8 +138,8 @@ def test_spiked_features_are_the_theorys(view):
 
 def test_plain_inputs_use_every_sample(view):
     found = read(linear_errors(penalty=PENALTIES), view)
-    sets = [view.training, view.task.holdout(0)]
-    agrees(found, "linear", lambda x: x, sets, np.asarray(view.task.draw.truth.directions[0]))
+    sets = [view.training, view.problem.holdout(0)]
+    agrees(found, "linear", lambda x: x, sets, np.asarray(view.problem.draw.truth.directions[0]))
 
 
 @pytest.mark.slow
@@ -173,7 +175,7 @@ def test_the_probe_is_what_the_algorithm_makes_of_the_same_features(view):
     found = read(ridge_errors(penalty=PENALTIES), view)
     algorithm = Ridge(PENALTIES[1], holdout=1)
     with jax.enable_x64(True):
-        _, info = eqx.filter_jit(algorithm.step)(jax.random.key(0), State(view.params, view.step), view.task)
+        _, info = eqx.filter_jit(algorithm.step)(jax.random.key(0), State(view.params, view.step), view.problem)
     assert_allclose(found["ridge_train_error"][1], info.value, rtol=1e-9)
 
 
@@ -188,8 +190,14 @@ def test_a_run_has_penalties_and_spikes_as_coordinates():
 @pytest.mark.parametrize(
     "parts, reason",
     [
-        ({"network": fl.networks.TwoLayerCNN(width=2)}, "two-layer network, and TwoLayerCNN is something else"),
-        ({"algorithm": fl.algorithms.GradientDescent(0.1)}, "those of a GiantStep, and GradientDescent"),
+        (
+            {"network": fl.networks.TwoLayerCNN(width=2)},
+            "need a two-layer network such as TwoLayer, got TwoLayerCNN",
+        ),
+        (
+            {"algorithm": fl.algorithms.GradientDescent(0.1)},
+            "need a GiantStep algorithm, got Grad",
+        ),
         ({"data": fl.data.SignalNoise(n=6, d=40, snr=0.5)}, "inputs of one patch"),
     ],
     ids=["network", "algorithm", "data"],

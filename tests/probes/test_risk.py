@@ -62,7 +62,7 @@ def test_a_linear_network_has_the_error_of_the_normal_law():
     def exact(view):
         signs = view.class_signs.repeat(4)
         v = signs @ view.weights
-        (mu,) = view.task.draw.truth.vectors
+        (mu,) = view.problem.draw.truth.vectors
         off = v - (v @ mu) * mu / (mu @ mu)
         return np.array([1.0]) * (v @ mu) / (sigma * (off @ off) ** 0.5)
 

@@ -11,10 +11,9 @@ from numpy.testing import assert_allclose
 
 import featlab as fl
 from featlab.algorithms import GiantStep
+from featlab.core.space import Ambient
 from featlab.probes import View
-from featlab.probes.spectrum import teacher_directions
-from featlab.space import Ambient
-from featlab.task import Task, draw_run
+from featlab.problem import PlainProblem, draw_run
 
 P = fl.probes
 N, D, ETA, SCALE = 14, 25, 30.0, 1.5
@@ -35,7 +34,7 @@ def view_of(data, network, eta=ETA, steps=1, change=None):
     @eqx.filter_jit
     def begin():
         draw = draw_run(data, network, Ambient(float(D)), data.n, 1, jax.random.key(2))
-        task = Task(data, network, fl.objectives.as_objective(fl.objectives.squared, network), draw)
+        task = PlainProblem(data, network, fl.objectives.as_objective(fl.objectives.squared, network), draw)
         state = algorithm.init(jax.random.key(0), task)
         for _ in range(steps):
             state, _ = algorithm.step(jax.random.key(1), state, task)
@@ -66,12 +65,12 @@ class Plain:
     """What NumPy needs of a view."""
 
     def __init__(self, view):
-        held = view.task.holdout(0)
-        self.start, self.now = np.asarray(view.task.start.weights), np.asarray(view.params.weights)
-        self.a = np.asarray(view.task.start.head) / sqrt(len(self.start))
+        held = view.problem.holdout(0)
+        self.start, self.now = np.asarray(view.problem.start.weights), np.asarray(view.params.weights)
+        self.a = np.asarray(view.problem.start.head) / sqrt(len(self.start))
         self.x, self.fresh = np.asarray(view.training.inputs[:, 0]), np.asarray(held.inputs[:, 0])
         self.beta = self.x.T @ np.asarray(view.training.labels) / len(self.x)
-        self.directions = np.asarray(view.task.draw.truth.directions)
+        self.directions = np.asarray(view.problem.draw.truth.directions)
 
     def features(self, x, weights):
         return np.maximum(x @ weights.T, 0) - 1 / sqrt(2 * pi)
@@ -112,7 +111,7 @@ def test_the_theorys_edge_is_where_features_of_the_start_end():
     @eqx.filter_jit
     def edge():
         draw = draw_run(data, network, Ambient(150.0), 300, 1, jax.random.key(0))
-        task = Task(data, network, fl.objectives.as_objective(fl.objectives.squared, network), draw)
+        task = PlainProblem(data, network, fl.objectives.as_objective(fl.objectives.squared, network), draw)
         return P.feature_spectrum(View(draw.start, jnp.array(0), task, GiantStep(eta=1.0)))["untrained_edge"]
 
     with jax.enable_x64(True):
@@ -149,7 +148,7 @@ def test_explicit_spikes_overlap_as_the_theory_says():
         return eqx.tree_at(lambda p: p.weights, view.params, ETA * beta[None])
 
     view = view_of(SINGLE, network, steps=0, change=known)
-    view = eqx.tree_at(lambda v: v.task.draw.start.weights, view, jnp.zeros((1, D)))
+    view = eqx.tree_at(lambda v: v.problem.draw.start.weights, view, jnp.zeros((1, D)))
     plain = Plain(view)
     overlap = read(P.spike_overlaps(spike=(2, 3)), view)["spike_overlap"]
     seen = plain.fresh @ plain.beta / np.linalg.norm(plain.beta)
@@ -212,7 +211,7 @@ def test_the_content_of_one_neuron_is_its_hermite_series():
     network = fl.networks.TwoLayer(width=1, activation=fl.networks.hermite_series(c), power=0.0)
 
     def known(view):
-        values = view.task.draw.truth.directions[:1], jnp.ones(1)
+        values = view.problem.draw.truth.directions[:1], jnp.ones(1)
         return eqx.tree_at(lambda p: (p.weights, p.head), view.params, values)
 
     view = view_of(MULTI, network, steps=0, change=known)
@@ -225,8 +224,8 @@ def test_a_model_without_a_teacher_has_no_directions():
     data = fl.data.SignalNoise(n=6, d=D, snr=0.5)
     view = view_of(data, two_layer(3), steps=0)
     for probe, reason in (
-        (teacher_directions, "SignalNoise has no teacher directions"),
-        (P.step_direction, "one patch"),
+        (P.hermite_content, "hermite_content needs data such as MultiIndex or SingleIndex, got SignalNoise"),
+        (P.singular_overlaps, "one patch"),
     ):
         with pytest.raises(fl.InputError, match=reason):
             read(probe, view)

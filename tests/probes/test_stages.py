@@ -11,7 +11,7 @@ ETA, STEPS = 2e-5, 60
 
 def all_products(view):
     """Products of all weights with the signal and the noise, and what the rules need besides."""
-    signals, noise = view.task.products(view.params)
+    signals, noise = view.problem.products(view.params)
     lengths = abs(view.noise[:, 0]).sum(-1)
     return {"signal": signals[0], "noise": noise[:, 0], "lengths": lengths, "labels": view.training.labels}
 
@@ -59,6 +59,7 @@ def test_a_step_moves_products_as_the_rules_say(history):
     agree(moved_signal[:, of["key"]], -np.sum(weights * (y * q + q_signal), axis=1), 0.95)
 
 
+@pytest.mark.slow
 def test_the_clocks_stop_where_the_shares_are_reached(history):
     _, run = history
     for share, time in (("settled", "value_time"), ("aligned", "alignment_time"), ("voted", "vote_time")):
@@ -73,11 +74,11 @@ def test_the_clocks_stop_where_the_shares_are_reached(history):
 
 @pytest.mark.slow
 def test_what_has_no_stages_is_refused():
-    cnn = fl.Experiment(
-        data=fl.data.SignalNoise(n=4, d=40, snr=0.5), network=fl.networks.TwoLayerCNN(width=2),
-        algorithm=fl.algorithms.GradientDescent(0.1), probes=[fl.probes.stages], steps=2,
-    )  # fmt: skip
-    with pytest.raises(fl.InputError, match="need a TwoLayerTransformer on inputs of one signal"):
-        fl.run(cnn, seeds=1, progress=False)
+    with pytest.raises(fl.InputError, match="StageTimes needs a TwoLayerTransformer network, got TwoLayerCNN"):
+        fl.testing.example_experiment(probes=[fl.probes.stage_times])
+    (network,) = fl.networks.TwoLayerTransformer.examples()
+    two = fl.data.XorSignalNoise(n=4, d=40, snr=0.5)
+    with pytest.raises(fl.InputError, match="need inputs of one signal y mu and one noise vector"):
+        fl.run(fl.testing.example_experiment(data=two, network=network, probes=[fl.probes.stages]), seeds=1)
     with pytest.raises(fl.InputError, match="share"):
         StageTimes(share=0.3)

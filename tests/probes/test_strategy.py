@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import featlab as fl
-from featlab.trajectory import draw_one
+from featlab.engine.loop import draw_one
 
 pytestmark = pytest.mark.gpu
 
@@ -176,8 +176,8 @@ def test_moments_and_ends_are_those_of_a_record_of_every_step():
 
 def test_a_condition_promises_what_all_its_parts_promise():
     plain = P.all_of([P.below(P.train_loss, 0.1), lambda view: view.step > 3])
-    assert BOTH.in_products and BOTH.equivariant and not plain.in_products and not plain.equivariant
-    assert not P.all_of([P.below(P.gradient_norm_1, 0.1), P.below(P.train_loss, 0.1)]).equivariant
+    assert BOTH.sees == fl.Sees.PRODUCTS and plain.sees == fl.Sees.COORDINATES
+    assert not P.all_of([P.below(P.gradient_norm_1, 0.1), P.below(P.train_loss, 0.1)]).sees < fl.Sees.COORDINATES
 
 
 def test_a_variable_that_a_probe_does_not_have_is_refused():

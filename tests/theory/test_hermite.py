@@ -10,7 +10,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 import featlab as fl
-from featlab.fields import InputError
+from featlab.core.validation import InputError
 from featlab.theory import hermite
 
 

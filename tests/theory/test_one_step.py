@@ -7,7 +7,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 import featlab as fl
-from featlab.fields import InputError
+from featlab.core.validation import InputError
 from featlab.theory import hermite, one_step, random_features
 from featlab.theory.one_step import Step, Teacher
 from featlab.theory.random_features import Activation

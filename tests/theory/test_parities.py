@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from featlab.fields import InputError
+from featlab.core.validation import InputError
 from featlab.theory import parities
 
 

@@ -7,7 +7,7 @@ from numpy.testing import assert_allclose
 from scipy.linalg import solve_triangular
 
 import featlab as fl
-from featlab.fields import InputError
+from featlab.core.validation import InputError
 from featlab.theory import random_features as theory
 from featlab.theory.random_features import Activation
 

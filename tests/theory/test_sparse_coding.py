@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import featlab as fl
-from featlab.claims.allenzhu2020_sparse_coding import SparseFeatures
+from featlab.claims.theorems.allenzhu2020_sparse_coding import SparseFeatures
 from featlab.theory.sparse_coding import (
     first_threshold,
     linear_error,
@@ -43,9 +43,10 @@ def test_counts_of_the_start_are_binomial_with_the_closed_form():
     assert sure_probability(D, C1, C2) < 0.5 * sure_probability(2, C1, C2)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("d, c1, c2", [(50, 2.5, 0.4), (36, 2.5, 0.2), (100, 2.5, 0.2)])
 def test_counts_of_networks_that_were_drawn_are_within_three_deviations_of_the_closed_form(d, c1, c2):
-    (count,) = SparseFeatures(c1=c1, c2=c2).counts(d, 100_000, [7_300_000])
+    (count,) = SparseFeatures(c1=c1, c2=c2).counts([7_300_000], d, 100_000)["sure"]
     mean, spread = sure_count(100_000, d, c1, c2)
     assert abs(count - mean) < 3 * spread
     assert abs(sure_count(100_000, d, c1 + 0.3, c2)[0] - mean) > 6 * spread  # another level would be seen

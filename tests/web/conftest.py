@@ -96,8 +96,8 @@ def server(tmp_path_factory):
 def atlas_page(tmp_path_factory):
     """An atlas of one small theorem that has a picture, as the address of a file."""
     pytest.importorskip("jinja2", reason="no jinja2: pip install 'featlab[web]'")
-    from featlab.claims._skeleton import write_skeleton
-    from featlab.report import write_atlas
+    from featlab.atlas.atlas import write_atlas
+    from featlab.claims.skeleton import write_skeleton
 
     folder, out = tmp_path_factory.mktemp("claims"), tmp_path_factory.mktemp("atlas")
     path = write_skeleton("quick", folder)

@@ -156,6 +156,7 @@ def test_a_click_in_the_phase_diagram_moves_the_sliders(visit, server):
     assert page.locator("#diagram").get_attribute("aria-label")
 
 
+@pytest.mark.slow
 def test_cells_stay_when_a_message_brings_none(visit, server):
     visit.expected = ("404",)  # a script that is opened as a page has no icon
     page = visit(f"{server.url}static/charts.js")
@@ -285,6 +286,7 @@ def test_a_killed_server_comes_back_and_so_does_the_page(visit, server):
     assert messages[0]["do"] == "train" and messages[0]["setting"]["data.snr"] == 1.2
 
 
+@pytest.mark.slow
 def test_switching_the_theorem_changes_everything(visit, server):
     page = visit(f"{server.url}#{SMALL}")
     trained(page)

@@ -7,9 +7,10 @@ import math
 import pytest
 
 from featlab.claims import find_claims
-from featlab.claims._skeleton import write_skeleton
-from featlab.description import changed
-from featlab.fields import InputError
+from featlab.claims.skeleton import write_skeleton
+from featlab.core.validation import InputError
+from featlab.engine.program import programs_of
+from featlab.text import changed
 from featlab.web._catalogue import LIMITS, Catalogue
 from featlab.web._fields import plain_symbol
 from featlab.web._jobs import NEAR, _affordable, side
@@ -28,7 +29,7 @@ def test_a_theorems_setting_is_its_scene(name):
     assert read == scene
     as_text = {key: str(value) for key, value in setting.items()}  # as an address carries it
     assert CATALOGUE.read(as_text).experiment == scene
-    _affordable([read], CATALOGUE.read(setting).seeds)  # else the page would begin with a refusal
+    _affordable(programs_of([read]), CATALOGUE.read(setting).seeds)  # else the page would begin with a refusal
     said = json.loads(json.dumps(side(CATALOGUE.read(setting)), allow_nan=False))
     assert said["sentence"] and len(said["assumptions"]) == len(CLAIMS[name].assumptions(scene))
 

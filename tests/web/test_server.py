@@ -119,6 +119,7 @@ def test_nonsense_is_answered_with_one_sentence(server, text):
     assert "Traceback" not in message["text"]
 
 
+@pytest.mark.slow
 def test_values_of_every_kind_in_every_field(server, small):
     """Random ones: no answer but a training, a side or a sentence, and the server lives."""
     rng = random.Random(3)
@@ -171,7 +172,7 @@ def test_files_to_keep(server, small, name, tmp_path):
         assert f"featlab-{name}" in answer.headers["Content-Disposition"]
     (tmp_path / name).write_bytes(content)
     if name == "experiment.toml":
-        from featlab.description import load_experiment
+        from featlab.text import load_experiment
         from featlab.web._catalogue import Catalogue
 
         experiment, settings = load_experiment(tmp_path / name)
@@ -216,6 +217,7 @@ def memory(server):
     return each[0], sum(each)
 
 
+@pytest.mark.slow
 def test_quick_reconnects_and_twenty_clients_leave_memory_as_it_was(server, small):
     def reconnect(times, job):
         for i in range(times):
@@ -258,7 +260,7 @@ def test_a_process_that_dies_is_replaced_and_those_who_wait_are_told(server, sma
         ask(browser, do="train", job=1, setting=long)
         begun = heard(browser, 1, until=lambda one: one["kind"] in ("curves", "problem"))[-1]
         assert begun["kind"] == "curves" and not begun["done"]
-        workers = [one for one in processes(server)[1:] if "spawn_main" in " ".join(one.cmdline())]
+        workers = [one for one in processes(server)[1:] if "featlab.engine.worker" in " ".join(one.cmdline())]
         assert len(workers) == 2
         for one in workers:
             one.kill()

@@ -1,4 +1,4 @@
-"""What an algorithm is: `init(key, task) -> state` and `step(key, state, task) -> state, info`."""
+"""What an algorithm is: `init(key, problem) -> state` and `step(key, state, problem) -> state, info`."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from featlab.fields import Part
-from featlab.task import Task
+from featlab.core.sees import Sees
+from featlab.core.validation import Part
+from featlab.problem import AbstractProblem
 
 
 class State(eqx.Module):
@@ -31,22 +32,22 @@ class Info(eqx.Module):
 class AbstractAlgorithm(Part):
     """How parameters change. Anything that steps is an algorithm; one step may be all there is.
 
-    It is `equivariant` when it commutes with rotations of the input space and draws no d-vectors of its own;
-    only then may a run use `Span`. It `combines` when all it ever adds to the parameters are combinations of
-    gradients of the whole training set; only then may a run train in products. It `reads_inputs` when it does
-    more with inputs than hand them to the task. `holdouts` is how many independent sets it uses beside the
-    training set.
+    It `sees` no coordinates when it commutes with rotations of the input space and draws no d-vectors of its own;
+    inner products only, when moreover all it ever adds to the parameters are combinations of gradients of the
+    whole training set. `whole_inputs`: whether it does more with inputs than hand them to the problem. That is no
+    question of how fine it looks: Adam treats every coordinate of the weights by itself and meets no input, mixup
+    mixes inputs and knows no coordinate. `holdouts` is how many independent sets it uses beside the training set.
     """
 
-    equivariant: ClassVar[bool] = False
-    combines: ClassVar[bool] = False
-    reads_inputs: ClassVar[bool] = True
+    sees: ClassVar[Sees] = Sees.COORDINATES
+    whole_inputs: ClassVar[bool] = True
     holdouts: ClassVar[int] = 0
+    of: ClassVar[tuple[type, ...]] = ()  # kinds that the rest of the experiment must be of
 
     @abc.abstractmethod
-    def init(self, key: PRNGKeyArray, task: Task) -> State:
+    def init(self, key: PRNGKeyArray, problem: AbstractProblem) -> State:
         """The state before the first step."""
 
     @abc.abstractmethod
-    def step(self, key: PRNGKeyArray, state: State, task: Task) -> tuple[State, Info]:
+    def step(self, key: PRNGKeyArray, state: State, problem: AbstractProblem) -> tuple[State, Info]:
         """The state after one more step."""

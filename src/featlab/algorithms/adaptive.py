@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 import jax
 import jax.numpy as jnp
 import optax
 
 from featlab.algorithms.descent import AbstractDescent
-from featlab.fields import flag, real
+from featlab.core.validation import flag, real
 
 
 class SignDescent(AbstractDescent):
     r"""$w \leftarrow w - \eta\,\mathrm{sign}(\nabla L(w) + \lambda w)$: Adam without memory."""
 
-    learning_rate: float = real(above=0)  # eta
-    weight_decay: float | None = real(default=None, at_least=0, optional=True)  # lambda
+    whole_inputs: ClassVar[bool] = False
+
+    learning_rate: float = real(above=0, symbol=r"\eta", means="learning rate")
+    weight_decay: float | None = real(
+        default=None, at_least=0, optional=True, symbol=r"\lambda", means="weight decay"
+    )
 
     @classmethod
     def examples(cls):
@@ -35,12 +41,16 @@ class Adam(AbstractDescent):
     $1 - \beta_1^t$ and $1 - \beta_2^t$. With $\beta_1 = \beta_2 = \epsilon = 0$ it is sign descent.
     """
 
-    learning_rate: float = real(above=0)  # eta
-    beta1: float = real(default=0.9, at_least=0, below=1)
-    beta2: float = real(default=0.99, at_least=0, below=1)
-    epsilon: float = real(default=1e-8, above=0)
-    bias_correction: bool = flag(default=False)
-    weight_decay: float | None = real(default=None, at_least=0, optional=True)  # lambda
+    whole_inputs: ClassVar[bool] = False
+
+    learning_rate: float = real(above=0, symbol=r"\eta", means="learning rate")
+    beta1: float = real(default=0.9, at_least=0, below=1, symbol=r"\beta_1", means="memory of gradients")
+    beta2: float = real(default=0.99, at_least=0, below=1, symbol=r"\beta_2", means="memory of squared gradients")
+    epsilon: float = real(default=1e-8, above=0, symbol=r"\epsilon", means="number in the denominator")
+    bias_correction: bool = flag(default=False, means="memories without the bias of their start")
+    weight_decay: float | None = real(
+        default=None, at_least=0, optional=True, symbol=r"\lambda", means="weight decay"
+    )
 
     @classmethod
     def examples(cls):

@@ -9,7 +9,8 @@ import jax.numpy as jnp
 
 from featlab.algorithms._algorithm import AbstractAlgorithm, State
 from featlab.algorithms.adaptive import Adam
-from featlab.fields import InputError, part, probability, real, whole
+from featlab.core.sees import Sees
+from featlab.core.validation import InputError, part, probability, real, whole
 
 
 class BirthDeath(AbstractAlgorithm):
@@ -25,11 +26,13 @@ class BirthDeath(AbstractAlgorithm):
     """
 
     inner: AbstractAlgorithm = part(AbstractAlgorithm, "an algorithm, such as Adam(0.02)")
-    rate: float = probability(default=1e-3)  # p, of a particle to be replaced in a step
-    perturbation: float | None = real(default=None, at_least=0, optional=True)  # epsilon
-    every: int = whole(default=100, at_least=1)  # steps between two perturbations
+    rate: float = probability(default=1e-3, symbol="p", means="particles replaced in a step", span=(0, 0.1))
+    perturbation: float | None = real(
+        default=None, at_least=0, optional=True, symbol=r"\epsilon", means="strength of the random field"
+    )
+    every: int = whole(default=100, at_least=1, means="steps between two random fields", span=(1, 1000))
 
-    equivariant: ClassVar[bool] = False  # new particles are fresh d-vectors
+    sees: ClassVar[Sees] = Sees.COORDINATES  # new particles are fresh d-vectors
 
     @classmethod
     def examples(cls):
@@ -39,31 +42,31 @@ class BirthDeath(AbstractAlgorithm):
     def holdouts(self):
         return self.inner.holdouts
 
-    def init(self, key, task):
-        if not hasattr(task.network, "with_particles"):
+    def init(self, key, problem):
+        if not hasattr(problem.network, "with_particles"):
             raise InputError(
-                f"BirthDeath replaces particles, and {type(task.network).__name__} does not say what its "
+                f"BirthDeath replaces particles, and {type(problem.network).__name__} does not say what its "
                 "particles are; use MeanFieldFeatures, or a network with particles() and with_particles()."
             )
-        return self.inner.init(key, task)
+        return self.inner.init(key, problem)
 
-    def step(self, key, state, task):
+    def step(self, key, state, problem):
         inner_key, coin_key, birth_key, push_key = jax.random.split(key, 4)
-        after, info = self.inner.step(inner_key, state, task)
-        params = self._replaced(coin_key, birth_key, after.params, task)
+        after, info = self.inner.step(inner_key, state, problem)
+        params = self._replaced(coin_key, birth_key, after.params, problem)
         if self.perturbation is not None:
             params = jax.lax.cond(
                 (state.step + 1) % self.every == 0,
-                lambda params: self._pushed(push_key, params, state.step, task),
+                lambda params: self._pushed(push_key, params, state.step, problem),
                 lambda params: params,
                 params,
             )
         return State(params, after.step, after.memory), info
 
-    def _replaced(self, coin_key, birth_key, params, task):
-        network: Any = task.network
+    def _replaced(self, coin_key, birth_key, params, problem):
+        network: Any = problem.network
         old = network.particles(params)
-        new = network.particles(network.init(birth_key, task.draw.space)[0])
+        new = network.particles(network.init(birth_key, problem.draw.space)[0])
         lots = jax.random.uniform(coin_key, (_count(old),), jnp.float32)
 
         def chosen(one, other):
@@ -71,10 +74,10 @@ class BirthDeath(AbstractAlgorithm):
 
         return network.with_particles(params, jax.tree.map(chosen, old, new))
 
-    def _pushed(self, key, params, step, task):
-        network: Any = task.network
-        batch_key, task_key, field_key = jax.random.split(key, 3)
-        here, batch = network.particles(params), task.batch(batch_key, step)
+    def _pushed(self, key, params, step, problem):
+        network: Any = problem.network
+        batch_key, value_key, field_key = jax.random.split(key, 3)
+        here, batch = network.particles(params), problem.batch(batch_key, step)
         leaves, kind = jax.tree.flatten(here)
         normals = [
             jax.random.normal(one_key, leaf.shape, jnp.float32).astype(leaf.dtype)
@@ -82,7 +85,7 @@ class BirthDeath(AbstractAlgorithm):
         ]
 
         def value(particles):
-            return task.value(network.with_particles(params, particles), batch, task_key)
+            return problem.value(network.with_particles(params, particles), batch, value_key)
 
         field = jax.jvp(jax.grad(value), (here,), (jax.tree.unflatten(kind, normals),))[1]
         size = self.perturbation * _count(here) ** 0.5  # N of the Hessian, over N^1/2

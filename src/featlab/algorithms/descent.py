@@ -11,40 +11,41 @@ import optax
 from jaxtyping import Array, PRNGKeyArray
 
 from featlab.algorithms._algorithm import AbstractAlgorithm, Info, State
+from featlab.core.sees import Sees
+from featlab.core.validation import InputError, flag, real
 from featlab.data import Batch
-from featlab.fields import InputError, flag, real
-from featlab.task import Task
+from featlab.problem import AbstractProblem
 
 
 class AbstractDescent(AbstractAlgorithm):
-    r"""$w \leftarrow w + u(\nabla L(w))$, the update $u$ being an optax transformation of the gradient."""
+    r"""$w \leftarrow w + u(\nabla L(w))$, the update $u$ being an optax transformation of the gradient.
 
-    @property
-    def reads_inputs(self):
-        """Only one that sees or descends something of its own may do more with inputs than hand them on."""
-        kind = type(self)
-        return kind.batch is not AbstractDescent.batch or kind.slope is not AbstractDescent.slope
+    One with a `batch` or `slope` of its own may look at whole inputs; all others say `whole_inputs = False`.
+    `linear` says that the update is, in gradients and weights, so that coefficients follow the same recursion.
+    """
+
+    linear: ClassVar[bool] = False
 
     @property
     @abc.abstractmethod
     def transformation(self) -> optax.GradientTransformation:
         """What turns gradients into updates."""
 
-    def init(self, key, task):
-        return State(task.start, jnp.zeros((), int), self.transformation.init(task.start))
+    def init(self, key, problem):
+        return State(problem.start, jnp.zeros((), int), self.transformation.init(problem.start))
 
-    def batch(self, key: PRNGKeyArray, step: Array, task: Task) -> Batch:
+    def batch(self, key: PRNGKeyArray, step: Array, problem: AbstractProblem) -> Batch:
         """What a step sees."""
-        return task.batch(key, step)
+        return problem.batch(key, step)
 
-    def slope(self, key: PRNGKeyArray, params: Any, batch: Batch, task: Task) -> tuple[Array, Any]:
+    def slope(self, key: PRNGKeyArray, params: Any, batch: Batch, problem: AbstractProblem) -> tuple[Array, Any]:
         """The value that is descended, and its gradient."""
-        return task.value_and_grad(params, batch, key)
+        return problem.value_and_grad(params, batch, key)
 
-    def step(self, key, state, task):
+    def step(self, key, state, problem):
         batch_key, objective_key = jax.random.split(key)
-        batch = self.batch(batch_key, state.step, task)
-        value, gradient = self.slope(objective_key, state.params, batch, task)
+        batch = self.batch(batch_key, state.step, problem)
+        value, gradient = self.slope(objective_key, state.params, batch, problem)
         updates, memory = self.transformation.update(gradient, state.memory, state.params)
         return State(optax.apply_updates(state.params, updates), state.step + 1, memory), Info(value)
 
@@ -55,20 +56,24 @@ class GradientDescent(AbstractDescent):
     Full-batch on a plain data model, mini-batch on `Minibatches`, online on a `Stream`.
     """
 
-    equivariant: ClassVar[bool] = True
-    linear: ClassVar[bool] = True  # in gradients and weights, so coefficients follow the same recursion
+    whole_inputs: ClassVar[bool] = False
+    linear: ClassVar[bool] = True
 
-    learning_rate: float = real(above=0)  # eta
-    momentum: float | None = real(default=None, at_least=0, below=1, optional=True)  # beta
-    weight_decay: float | None = real(default=None, at_least=0, optional=True)  # lambda
+    learning_rate: float = real(above=0, symbol=r"\eta", means="learning rate")
+    momentum: float | None = real(
+        default=None, at_least=0, below=1, optional=True, symbol=r"\beta", means="momentum"
+    )
+    weight_decay: float | None = real(
+        default=None, at_least=0, optional=True, symbol=r"\lambda", means="weight decay"
+    )
 
     @classmethod
     def examples(cls):
         return (cls(0.1), cls(0.1, momentum=0.9), cls(0.1, weight_decay=0.01), cls(0.05, 0.5, 0.1))
 
     @property
-    def combines(self):
-        return self.weight_decay is None
+    def sees(self):
+        return Sees.PRODUCTS if self.weight_decay is None else Sees.VECTORS
 
     @property
     def is_plain(self) -> bool:
@@ -89,8 +94,10 @@ class Descent(AbstractDescent):
     coordinate is treated alike and linearly, or only norms enter. Adam and sign descent do not rotate.
     """
 
+    whole_inputs: ClassVar[bool] = False
+
     optimiser: optax.GradientTransformation
-    rotates: bool = flag(default=False)
+    rotates: bool = flag(default=False, means="whether it commutes with rotations")
 
     @classmethod
     def examples(cls):
@@ -104,8 +111,8 @@ class Descent(AbstractDescent):
             )
 
     @property
-    def equivariant(self):
-        return self.rotates
+    def sees(self):
+        return Sees.VECTORS if self.rotates else Sees.COORDINATES
 
     @property
     def transformation(self):

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import ClassVar
 
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from featlab.algorithms._algorithm import AbstractAlgorithm, Info, State
-from featlab.fields import InputError, function, real
-from featlab.linear_algebra import solve_positive
+from featlab.core.linear_algebra import solve_positive
+from featlab.core.validation import InputError, function, real
 from featlab.networks import Expansion, KernelMachine
-from featlab.task import Task
+from featlab.problem import AbstractProblem
 from featlab.theory.agop import agop
 
 Matrix = Float[Array, "column other"]
@@ -43,22 +44,26 @@ class RecursiveFeatureMachine(AbstractAlgorithm):
     has spoilt counts as diverged. Radhakrishnan, Beaglehole, Pandit and Belkin (2022).
     """
 
-    penalty: float = real(default=1e-3, above=0)  # lambda
+    of: ClassVar[tuple[type, ...]] = (KernelMachine,)
+
+    penalty: float = real(default=1e-3, above=0, symbol=r"\lambda", means="ridge penalty")
     normalise: Callable = function(
-        "a function of the metric, such as mean_eigenvalue_one or as_it_is", default=mean_eigenvalue_one
+        "a function of the metric, such as mean_eigenvalue_one or as_it_is",
+        default=mean_eigenvalue_one,
+        means="how the metric is scaled",
     )
 
     @classmethod
     def examples(cls):
         return (cls(0.01), cls(0.1, normalise=largest_entry_one), cls(0.1, normalise=as_it_is))
 
-    def init(self, key, task):
-        _, points, labels, _ = _regression(task)
-        metric = task.start.metric
+    def init(self, key, problem):
+        _, points, labels, _ = _regression(problem)
+        metric = problem.start.metric
         return State(Expansion(points, jnp.zeros_like(labels), metric), jnp.zeros((), int), metric)
 
-    def step(self, key, state, task):
-        machine, points, labels, mask = _regression(task)
+    def step(self, key, state, problem):
+        machine, points, labels, mask = _regression(problem)
         metric, n = state.memory, jnp.sum(mask).astype(points.dtype)
         distances = machine.distances(Expansion(points, jnp.zeros_like(labels), metric), points)
         # Padding is 0 beside lambda on the diagonal, so that it has the coefficient 0.
@@ -73,17 +78,13 @@ class RecursiveFeatureMachine(AbstractAlgorithm):
         return State(params, state.step + 1, self.normalise(agop(gradients, n))), Info(value)
 
 
-def _regression(task: Task) -> tuple[KernelMachine, Array, Array, Array]:
+def _regression(problem: AbstractProblem) -> tuple[KernelMachine, Array, Array, Array]:
     """The machine, and inputs, labels and mask of the training set; padding has the label 0."""
-    batch = task.samples(0)
-    if not isinstance(task.network, KernelMachine):
-        raise InputError(
-            "RecursiveFeatureMachine fits a KernelMachine, and "
-            f"{type(task.network).__name__} is something else; use KernelMachine(bandwidth=10)."
-        )
+    batch = problem.samples(0)
+    assert isinstance(problem.network, KernelMachine)
     if batch.labels.ndim != 1:
         raise InputError(
             "RecursiveFeatureMachine needs one label for each input, got labels of the shape "
             f"{batch.labels.shape}."
         )
-    return task.network, jnp.sum(batch.inputs, axis=1), jnp.where(batch.mask, batch.labels, 0), batch.mask
+    return problem.network, jnp.sum(batch.inputs, axis=1), jnp.where(batch.mask, batch.labels, 0), batch.mask

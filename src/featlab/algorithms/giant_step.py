@@ -8,7 +8,8 @@ import jax
 import jax.numpy as jnp
 
 from featlab.algorithms._algorithm import AbstractAlgorithm, Info, State
-from featlab.fields import InputError, real
+from featlab.core.sees import Sees
+from featlab.core.validation import InputError, real
 
 
 class GiantStep(AbstractAlgorithm):
@@ -20,13 +21,15 @@ class GiantStep(AbstractAlgorithm):
     (2022), Dandi et al. (2023), Moniri et al. (2023).
     """
 
-    equivariant: ClassVar[bool] = True
-    reads_inputs: ClassVar[bool] = False
+    sees: ClassVar[Sees] = Sees.VECTORS
+    whole_inputs: ClassVar[bool] = False
     holdouts: ClassVar[int] = 1
 
-    alpha: float | None = real(default=None, optional=True)  # give this or eta
-    eta: float | None = real(default=None, at_least=0, optional=True)
-    constant: float = real(default=1.0, above=0)  # c, beside alpha
+    alpha: float | None = real(
+        default=None, optional=True, symbol=r"\alpha", means="exponent of the step in n", span=(-0.2, 0.5)
+    )  # give this or eta
+    eta: float | None = real(default=None, at_least=0, optional=True, symbol=r"\eta", means="step")
+    constant: float = real(default=1.0, above=0, symbol="c", means="factor of the step, beside alpha")
 
     def __check_init__(self):
         if (self.alpha is None) == (self.eta is None):
@@ -41,13 +44,13 @@ class GiantStep(AbstractAlgorithm):
         r"""$\eta$ for so many samples."""
         return self.constant * n**self.alpha if self.eta is None else self.eta
 
-    def init(self, key, task):
-        return State(task.start, jnp.zeros((), int))
+    def init(self, key, problem):
+        return State(problem.start, jnp.zeros((), int))
 
-    def step(self, key, state, task):
+    def step(self, key, state, problem):
         batch_key, objective_key = jax.random.split(key)
-        batch = task.batch(batch_key, state.step)
-        value, gradient = task.value_and_grad(state.params, batch, objective_key)
+        batch = problem.batch(batch_key, state.step)
+        value, gradient = problem.value_and_grad(state.params, batch, objective_key)
         eta = self.size(jnp.sum(batch.mask).astype(float))
         params = jax.tree.map(lambda weight, slope: weight - eta * slope, state.params, gradient)
         return State(params, state.step + 1), Info(value)

@@ -9,7 +9,8 @@ import jax
 import jax.numpy as jnp
 
 from featlab.algorithms._algorithm import AbstractAlgorithm, Info, State
-from featlab.fields import real, whole
+from featlab.core.sees import Sees
+from featlab.core.validation import real, whole
 
 
 class GradientFlow(AbstractAlgorithm):
@@ -20,11 +21,11 @@ class GradientFlow(AbstractAlgorithm):
     takes the same ones.
     """
 
-    equivariant: ClassVar[bool] = True
-    reads_inputs: ClassVar[bool] = False
+    sees: ClassVar[Sees] = Sees.VECTORS
+    whole_inputs: ClassVar[bool] = False
 
-    duration: float = real(above=0)  # of one step
-    substeps: int = whole(default=8, at_least=1)
+    duration: float = real(above=0, symbol="t", means="time of one step")
+    substeps: int = whole(default=8, at_least=1, means="parts that a step is solved in", span=(1, 64))
 
     @classmethod
     def examples(cls):
@@ -35,18 +36,18 @@ class GradientFlow(AbstractAlgorithm):
         """Time per step."""
         return self.duration
 
-    def init(self, key, task):
-        return State(task.start, jnp.zeros((), int))
+    def init(self, key, problem):
+        return State(problem.start, jnp.zeros((), int))
 
-    def step(self, key, state, task):
+    def step(self, key, state, problem):
         import diffrax  # noqa: PLC0415  (0.8 s that other algorithms need not pay)
 
         batch_key, objective_key = jax.random.split(key)
-        batch = task.batch(batch_key, state.step)
+        batch = problem.batch(batch_key, state.step)
         dynamic, static = eqx.partition(state.params, eqx.is_inexact_array)
 
         def velocity(t, params, _):
-            gradient = task.gradient(eqx.combine(params, static), batch, objective_key)
+            gradient = problem.gradient(eqx.combine(params, static), batch, objective_key)
             return jax.tree.map(jnp.negative, eqx.filter(gradient, eqx.is_inexact_array))
 
         solution = diffrax.diffeqsolve(
@@ -61,5 +62,5 @@ class GradientFlow(AbstractAlgorithm):
         )
         assert solution.ys is not None
         params = eqx.combine(jax.tree.map(lambda leaf: leaf[0], solution.ys), static)
-        value = task.value(state.params, batch, objective_key)
+        value = problem.value(state.params, batch, objective_key)
         return State(params, state.step + 1), Info(value)

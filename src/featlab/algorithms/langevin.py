@@ -10,8 +10,9 @@ import jax.numpy as jnp
 from jaxtyping import Array, PRNGKeyArray
 
 from featlab.algorithms._algorithm import AbstractAlgorithm, Info, State
-from featlab.fields import InputError, real
-from featlab.task import Task
+from featlab.core.sees import Sees
+from featlab.core.validation import InputError, real
+from featlab.problem import AbstractProblem
 
 
 class AbstractParticleFlow(AbstractAlgorithm):
@@ -22,19 +23,17 @@ class AbstractParticleFlow(AbstractAlgorithm):
     number of particles.
     """
 
-    @property
-    def reads_inputs(self):
-        return False
+    whole_inputs: ClassVar[bool] = False
 
-    def init(self, key, task):
-        particle_network(task)
-        return State(task.start, jnp.zeros((), int))
+    def init(self, key, problem):
+        particle_network(problem)
+        return State(problem.start, jnp.zeros((), int))
 
-    def step(self, key, state, task):
-        network = particle_network(task)
+    def step(self, key, state, problem):
+        network = particle_network(problem)
         batch_key, objective_key, noise_key = jax.random.split(key, 3)
-        batch = task.batch(batch_key, state.step)
-        value, gradient = task.value_and_grad(state.params, batch, objective_key)
+        batch = problem.batch(batch_key, state.step)
+        value, gradient = problem.value_and_grad(state.params, batch, objective_key)
         particles, slopes = network.particles(state.params), network.particles(gradient)
         leaves, form = jax.tree.flatten(particles)
         moved = [
@@ -61,9 +60,9 @@ class Langevin(AbstractParticleFlow):
     the penalty $\lambda$ of the second layer.
     """
 
-    learning_rate: float = real(above=0)  # eta
-    temperature: float = real(at_least=0)  # tau
-    confinement: float = real(default=0.0, at_least=0)  # r
+    learning_rate: float = real(above=0, symbol=r"\eta", means="learning rate")
+    temperature: float = real(at_least=0, symbol=r"\tau", means="temperature")
+    confinement: float = real(default=0.0, at_least=0, symbol="r", means="confinement", span=(0, 1))
 
     @classmethod
     def examples(cls):
@@ -84,9 +83,9 @@ class WassersteinFlow(AbstractParticleFlow):
     Gradient descent with the step $\eta N$, on the particles alone: Langevin dynamics at temperature 0.
     """
 
-    equivariant: ClassVar[bool] = True
+    sees: ClassVar[Sees] = Sees.VECTORS
 
-    learning_rate: float = real(above=0)  # eta
+    learning_rate: float = real(above=0, symbol=r"\eta", means="learning rate")
 
     @classmethod
     def examples(cls):
@@ -96,11 +95,11 @@ class WassersteinFlow(AbstractParticleFlow):
         return particles - self.learning_rate * drift
 
 
-def particle_network(task: Task) -> Any:
+def particle_network(problem: AbstractProblem) -> Any:
     """The network, which must say what its particles are."""
-    if not (hasattr(task.network, "particles") and hasattr(task.network, "with_particles")):
+    if not (hasattr(problem.network, "particles") and hasattr(problem.network, "with_particles")):
         raise InputError(
-            f"Particles are moved, and {type(task.network).__name__} does not say what they are; use TwoLayer, or "
-            "give the network `particles(params)` and `with_particles(params, particles)`."
+            f"Particles are moved, and {type(problem.network).__name__} does not say what they are; use TwoLayer, "
+            "or give the network `particles(params)` and `with_particles(params, particles)`."
         )
-    return task.network
+    return problem.network

@@ -9,7 +9,8 @@ import jax.numpy as jnp
 import optax
 
 from featlab.algorithms.descent import AbstractDescent
-from featlab.fields import InputError, real
+from featlab.core.sees import Sees
+from featlab.core.validation import InputError, real
 
 _LAYERS = ("weights", "biases", "head")
 
@@ -27,14 +28,15 @@ class LayerwiseDescent(AbstractDescent):
     stays, and a network without one of them has nothing to move there.
     """
 
-    equivariant: ClassVar[bool] = True
+    sees: ClassVar[Sees] = Sees.VECTORS
+    whole_inputs: ClassVar[bool] = False
 
-    weights_rate: float = real(at_least=0)  # eta_w
-    biases_rate: float = real(at_least=0)  # eta_b
-    head_rate: float = real(at_least=0)  # eta_a
-    weights_decay: float = real(default=0.0, at_least=0)  # lambda_w
-    biases_decay: float = real(default=0.0, at_least=0)  # lambda_b
-    head_decay: float = real(default=0.0, at_least=0)  # lambda_a
+    weights_rate: float = real(at_least=0, symbol=r"\eta_w", means="learning rate of the weights")
+    biases_rate: float = real(at_least=0, symbol=r"\eta_b", means="learning rate of the biases")
+    head_rate: float = real(at_least=0, symbol=r"\eta_a", means="learning rate of the head")
+    weights_decay: float = real(default=0.0, at_least=0, symbol=r"\lambda_w", means="decay of the weights")
+    biases_decay: float = real(default=0.0, at_least=0, symbol=r"\lambda_b", means="decay of the biases")
+    head_decay: float = real(default=0.0, at_least=0, symbol=r"\lambda_a", means="decay of the head")
 
     @classmethod
     def examples(cls):

@@ -8,7 +8,8 @@ import jax
 import optax
 
 from featlab.algorithms.descent import AbstractDescent
-from featlab.fields import real
+from featlab.core.sees import Sees
+from featlab.core.validation import real
 
 # Five steps that pull small singular values up fast (Jordan et al., 2024), then three that converge to 1.
 _PULLING, _CONVERGING = (3.4445, -4.775, 2.0315), (15 / 8, -10 / 8, 3 / 8)
@@ -27,10 +28,11 @@ class MatrixNormalisedDescent(AbstractDescent):
     Jordan et al. (2024); Bernstein and Newhouse (2024).
     """
 
-    equivariant: ClassVar[bool] = True
+    sees: ClassVar[Sees] = Sees.VECTORS
+    whole_inputs: ClassVar[bool] = False
 
-    learning_rate: float = real(above=0)  # eta
-    momentum: float = real(default=0.0, at_least=0, below=1)  # beta
+    learning_rate: float = real(above=0, symbol=r"\eta", means="learning rate")
+    momentum: float = real(default=0.0, at_least=0, below=1, symbol=r"\beta", means="momentum")
 
     @classmethod
     def examples(cls):

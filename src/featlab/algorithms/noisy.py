@@ -10,7 +10,8 @@ import jax.numpy as jnp
 import optax
 
 from featlab.algorithms.descent import AbstractDescent
-from featlab.fields import probability, real
+from featlab.core.sees import Sees
+from featlab.core.validation import probability, real
 
 
 class LabelNoiseDescent(AbstractDescent):
@@ -22,27 +23,23 @@ class LabelNoiseDescent(AbstractDescent):
     Huang, Shi, Cao and co-authors (2025).
     """
 
-    equivariant: ClassVar[bool] = True
-    combines: ClassVar[bool] = True
+    sees: ClassVar[Sees] = Sees.PRODUCTS
+    whole_inputs: ClassVar[bool] = False  # it changes labels alone
     linear: ClassVar[bool] = True
 
-    learning_rate: float = real(above=0)  # eta
-    flip: float = probability()  # p
+    learning_rate: float = real(above=0, symbol=r"\eta", means="learning rate")
+    flip: float = probability(symbol="p", means="labels flipped in a step", span=(0, 0.5))
 
     @classmethod
     def examples(cls):
         return (cls(0.1, 0.3),)
 
     @property
-    def reads_inputs(self):
-        return False  # it changes labels alone
-
-    @property
     def transformation(self):
         return optax.scale(-self.learning_rate)
 
-    def batch(self, key, step, task):
-        batch = task.batch(key, step)
+    def batch(self, key, step, problem):
+        batch = problem.batch(key, step)
         coins = jax.random.uniform(jax.random.fold_in(key, 1), batch.mask.shape, jnp.float32)
         labels = jnp.where(coins < self.flip, -batch.labels, batch.labels)
         return eqx.tree_at(lambda b: b.labels, batch, labels)
@@ -60,10 +57,12 @@ class Mixup(AbstractDescent):
     Zhang, Cisse, Dauphin and Lopez-Paz (2018).
     """
 
-    equivariant: ClassVar[bool] = True
+    sees: ClassVar[Sees] = Sees.VECTORS
 
-    learning_rate: float = real(above=0)  # eta
-    concentration: float = real(default=1.0, above=0)  # alpha
+    learning_rate: float = real(above=0, symbol=r"\eta", means="learning rate")
+    concentration: float = real(
+        default=1.0, above=0, symbol=r"\alpha", means="concentration of the mixing weights"
+    )
 
     @classmethod
     def examples(cls):
@@ -73,7 +72,7 @@ class Mixup(AbstractDescent):
     def transformation(self):
         return optax.scale(-self.learning_rate)
 
-    def slope(self, key, params, batch, task):
+    def slope(self, key, params, batch, problem):
         order_key, share_key, objective_key = jax.random.split(key, 3)
         lottery = jax.random.uniform(order_key, batch.mask.shape, jnp.float32)
         partner = jnp.argsort(jnp.where(batch.mask, lottery, jnp.inf))  # padding stays where it is
@@ -87,7 +86,7 @@ class Mixup(AbstractDescent):
         other = eqx.tree_at(lambda b: b.labels, one, batch.labels[partner])
 
         def value(params):
-            here, there = (task.value(params, labelled, objective_key) for labelled in (one, other))
+            here, there = (problem.value(params, labelled, objective_key) for labelled in (one, other))
             return share * here + (1 - share) * there
 
         return jax.value_and_grad(value)(params)

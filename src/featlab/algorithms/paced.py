@@ -8,7 +8,8 @@ import jax
 import jax.numpy as jnp
 
 from featlab.algorithms._algorithm import AbstractAlgorithm, Info, State
-from featlab.fields import real
+from featlab.core.sees import Sees
+from featlab.core.validation import real
 
 
 class PacedDescent(AbstractAlgorithm):
@@ -23,24 +24,23 @@ class PacedDescent(AbstractAlgorithm):
     step is; but growth over many orders of magnitude takes a number of steps that grows with their logarithm.
     """
 
-    equivariant: ClassVar[bool] = True
-    reads_inputs: ClassVar[bool] = False
-    combines: ClassVar[bool] = True
+    sees: ClassVar[Sees] = Sees.PRODUCTS
+    whole_inputs: ClassVar[bool] = False
 
-    pace: float = real(above=0, below=1)  # kappa
+    pace: float = real(above=0, below=1, symbol=r"\kappa", means="largest relative change a step")
 
     @classmethod
     def examples(cls):
         return (cls(0.1),)
 
-    def init(self, key, task):
-        return State(task.start, jnp.zeros((), int))
+    def init(self, key, problem):
+        return State(problem.start, jnp.zeros((), int))
 
-    def step(self, key, state, task):
+    def step(self, key, state, problem):
         batch_key, objective_key = jax.random.split(key)
-        batch = task.batch(batch_key, state.step)
-        value, gradient = task.value_and_grad(state.params, batch, objective_key)
-        outputs, change = jax.jvp(lambda params: task.outputs(params, batch), (state.params,), (gradient,))
+        batch = problem.batch(batch_key, state.step)
+        value, gradient = problem.value_and_grad(state.params, batch, objective_key)
+        outputs, change = jax.jvp(lambda params: problem.outputs(params, batch), (state.params,), (gradient,))
         sizes = jnp.where(batch.mask, jnp.abs(outputs), 0)
         allowed = jnp.maximum(sizes, jnp.minimum(jnp.max(sizes), 1.0) / 10)
         moving = batch.mask & (change != 0)

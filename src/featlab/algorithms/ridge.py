@@ -8,10 +8,11 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from featlab.algorithms._algorithm import AbstractAlgorithm, Info, State
-from featlab.fields import InputError, real, whole
-from featlab.linear_algebra import eigh, solve_positive
+from featlab.core.linear_algebra import eigh, solve_positive
+from featlab.core.sees import Sees
+from featlab.core.validation import real, whole
 from featlab.networks import AbstractTwoLayer
-from featlab.task import Task
+from featlab.problem import AbstractProblem
 
 _WRONG = 1e-3  # relative error of the minimum from which on rounding has spoilt the solution
 
@@ -24,10 +25,17 @@ class Ridge(AbstractAlgorithm):
     penalty beside strong features needs `precision=64`: a solution that rounding has spoilt counts as diverged.
     """
 
-    equivariant: ClassVar[bool] = True
+    sees: ClassVar[Sees] = Sees.VECTORS
+    of: ClassVar[tuple[type, ...]] = (AbstractTwoLayer,)
 
-    penalty: float = real(above=0)  # lambda
-    holdout: int = whole(default=0, at_least=0)
+    penalty: float = real(above=0, symbol=r"\lambda", means="ridge penalty")
+    holdout: int = whole(
+        default=0,
+        at_least=0,
+        symbol="k",
+        means="independent set that is fitted, 0 for the training set",
+        span=(0, 4),
+    )
 
     @classmethod
     def examples(cls):
@@ -37,29 +45,31 @@ class Ridge(AbstractAlgorithm):
     def holdouts(self):
         return self.holdout
 
-    def init(self, key, task):
-        _two_layer(task)
-        return State(task.start, jnp.zeros((), int))
+    def init(self, key, problem):
+        _two_layer(problem)
+        return State(problem.start, jnp.zeros((), int))
 
-    def step(self, key, state, task):
-        features, labels, n = regression(task, state.params, self.holdout)
+    def step(self, key, state, problem):
+        features, labels, n = regression(problem, state.params, self.holdout)
         head = ridge(features, labels, self.penalty * n)
         residual = labels - features @ head
         value = jnp.sum(residual**2) / n + self.penalty * jnp.sum(head**2)
         against = features.T @ residual - self.penalty * n * head
         # How far the value is above the minimum at most, since it is strongly convex.
         excess = jnp.sum(against**2) / (self.penalty * n**2)
-        params = _two_layer(task).with_head(state.params, head)
+        params = _two_layer(problem).with_head(state.params, head)
         return State(params, state.step + 1), Info(jnp.where(excess <= _WRONG * value, value, jnp.nan))
 
 
-def regression(task: Task, params: Any, holdout: int) -> tuple[Float[Array, "sample neuron"], Array, Array]:
+def regression(
+    problem: AbstractProblem, params: Any, holdout: int
+) -> tuple[Float[Array, "sample neuron"], Array, Array]:
     """Features, labels and number of samples of a set: 0 is the training set, k the k-th independent one.
 
     Padding has features and labels 0, so that it plays no part.
     """
-    batch = task.samples(holdout)
-    features = task.features(params, batch.inputs)
+    batch = problem.samples(holdout)
+    features = problem.features(params, batch.inputs)
     n = jnp.sum(batch.mask).astype(features.dtype)
     return jnp.where(batch.mask[:, None], features, 0), jnp.where(batch.mask, batch.labels, 0), n
 
@@ -90,10 +100,6 @@ def _solve(matrix, penalty, target):
     return solve_positive(matrix + penalty * jnp.eye(len(matrix)), target)
 
 
-def _two_layer(task: Task) -> AbstractTwoLayer:
-    if not isinstance(task.network, AbstractTwoLayer):
-        raise InputError(
-            f"Ridge sets the head of a two-layer network, and {type(task.network).__name__} is something else; "
-            "use TwoLayer or RandomFeatures."
-        )
-    return task.network
+def _two_layer(problem: AbstractProblem) -> AbstractTwoLayer:
+    assert isinstance(problem.network, AbstractTwoLayer)
+    return problem.network

@@ -9,7 +9,8 @@ import jax
 import jax.numpy as jnp
 
 from featlab.algorithms._algorithm import AbstractAlgorithm, Info, State
-from featlab.fields import real
+from featlab.core.sees import Sees
+from featlab.core.validation import real
 
 
 class Perturbation(eqx.Module):
@@ -31,27 +32,26 @@ class SAM(AbstractAlgorithm):
     Foret, Kleiner, Mobahi and Neyshabur (2021); Chen, Zhang, Kou, Chen, Hsieh and Gu (2023).
     """
 
-    equivariant: ClassVar[bool] = True
-    reads_inputs: ClassVar[bool] = False
-    combines: ClassVar[bool] = True
+    sees: ClassVar[Sees] = Sees.PRODUCTS
+    whole_inputs: ClassVar[bool] = False
 
-    learning_rate: float = real(above=0)  # eta
-    radius: float = real(at_least=0)  # tau
+    learning_rate: float = real(above=0, symbol=r"\eta", means="learning rate")
+    radius: float = real(at_least=0, symbol=r"\tau", means="radius of the perturbation")
 
     @classmethod
     def examples(cls):
         return (cls(0.1, 0.2),)
 
-    def init(self, key, task):
-        return State(task.start, jnp.zeros((), int))
+    def init(self, key, problem):
+        return State(problem.start, jnp.zeros((), int))
 
-    def step(self, key, state, task):
+    def step(self, key, state, problem):
         batch_key, objective_key = jax.random.split(key)
-        batch = task.batch(batch_key, state.step)
-        value, uphill = task.value_and_grad(state.params, batch, objective_key)
-        length = task.norm(uphill)
+        batch = problem.batch(batch_key, state.step)
+        value, uphill = problem.value_and_grad(state.params, batch, objective_key)
+        length = problem.norm(uphill)
         perturbed = _moved(state.params, uphill, self.radius / jnp.where(length > 0, length, 1))
-        params = _moved(state.params, task.gradient(perturbed, batch, objective_key), -self.learning_rate)
+        params = _moved(state.params, problem.gradient(perturbed, batch, objective_key), -self.learning_rate)
         return State(params, state.step + 1), Info(value, Perturbation(state.params, perturbed))
 
 

@@ -8,7 +8,8 @@ import jax
 import jax.numpy as jnp
 
 from featlab.algorithms._algorithm import AbstractAlgorithm, Info, State
-from featlab.fields import InputError, flag, real
+from featlab.core.sees import Sees
+from featlab.core.validation import flag, real
 from featlab.networks import Neurons, SymmetricReLU
 from featlab.objectives import AbstractObjective, Supervised
 
@@ -40,37 +41,35 @@ class GrowingThresholds(AbstractAlgorithm):
     products of different samples' terms.
     """
 
-    equivariant: ClassVar[bool] = True
+    sees: ClassVar[Sees] = Sees.VECTORS
+    of: ClassVar[tuple[type, ...]] = (SymmetricReLU, Supervised)
 
-    learning_rate: float = real(above=0)  # eta
-    share: float = real(default=0.4, at_least=0, below=1)  # alpha
-    paced: bool = flag(default=True)
+    learning_rate: float = real(above=0, symbol=r"\eta", means="learning rate")
+    share: float = real(
+        default=0.4, at_least=0, below=1, symbol=r"\alpha", means="largest threshold over the longest weights"
+    )
+    paced: bool = flag(default=True, means="steps that grow with the thresholds")
 
     @classmethod
     def examples(cls):
         return (cls(0.1), cls(0.1, share=0.9, paced=False), cls(0.1, share=0))
 
-    def init(self, key, task):
-        if not isinstance(task.network, SymmetricReLU):
-            raise InputError(
-                f"GrowingThresholds is about SymmetricReLU, and {type(task.network).__name__} is something else."
-            )
-        _supervised(task.objective)
-        start = task.start
+    def init(self, key, problem):
+        start = problem.start
         return State(start, jnp.zeros((), int), (start.thresholds[0], start.scale))
 
-    def step(self, key, state, task):
+    def step(self, key, state, problem):
         batch_key, objective_key = jax.random.split(key)
-        batch = task.batch(batch_key, state.step)
+        batch = problem.batch(batch_key, state.step)
         before, (first, unit) = state.params, state.memory
-        objective = _supervised(task.objective)
+        objective = _supervised(problem.objective)
         (value, outputs), gradient = jax.value_and_grad(objective, has_aux=True)(before, batch, objective_key)
         slopes = jax.grad(objective.mean_loss)(outputs, batch)  # l'_i / n; 0 where there is no sample
         threshold = before.thresholds[0]
         rate = self.learning_rate * (_over(threshold, first) if self.paced else jnp.ones(()))
         weights = before.weights - rate * gradient.weights
         speed = _length(slopes[:, None] * jnp.sum(batch.inputs, axis=1), jnp.sum(batch.mask))
-        speed = speed / jnp.sqrt(task.draw.space.dimension)
+        speed = speed / jnp.sqrt(problem.draw.space.dimension)
         grown = jnp.minimum(threshold + HALF * rate * speed, self.share * longest(weights))
         grown = jnp.maximum(threshold, grown)
         params = Neurons(weights, jnp.full_like(before.thresholds, grown), unit * _over(grown, first))
@@ -78,11 +77,7 @@ class GrowingThresholds(AbstractAlgorithm):
 
 
 def _supervised(objective: AbstractObjective) -> Supervised:
-    if not isinstance(objective, Supervised):
-        raise InputError(
-            "GrowingThresholds needs a loss of outputs and labels, such as logistic, and "
-            f"{type(objective).__name__} is something else."
-        )
+    assert isinstance(objective, Supervised)
     return objective
 
 

@@ -14,8 +14,9 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, PRNGKeyArray
 
-from featlab.fields import Part
-from featlab.space import AbstractSpace, product_normals
+from featlab.core.sees import Sees
+from featlab.core.space import AbstractSpace, product_normals
+from featlab.core.validation import InputError, Part
 
 
 class Batch(eqx.Module):
@@ -43,15 +44,18 @@ class Batch(eqx.Module):
 
 
 class AbstractDataModel(Part):
-    """The law that inputs and labels come from.
+    """The law that inputs and labels come from: `n` training inputs, of patches of dimension `d`.
 
-    A model declares itself `equivariant` when every random d-vector it draws is isotropic Gaussian given
-    finitely many fixed ones and is drawn from the space; only then may a run use `Span`.
+    It `sees` whole vectors and no coordinates when every random d-vector it draws is isotropic Gaussian given
+    finitely many fixed ones and is drawn from the space; inner products only, when its inputs are moreover linear
+    in signals and noise, as those of an `AbstractVectorModel` are. `whole_inputs`: whether the batches that an
+    algorithm gets hold inputs that cannot be put together from their signals and noise.
     """
 
-    equivariant: ClassVar[bool] = False
-    n: eqx.AbstractVar[int]  # training inputs
-    d: eqx.AbstractVar[float]  # dimension of one patch
+    sees: ClassVar[Sees] = Sees.COORDINATES
+    whole_inputs: ClassVar[bool] = True
+    n: eqx.AbstractVar[int]
+    d: eqx.AbstractVar[float]
 
     def vectors(self, rows: int) -> int:
         """How many d-vectors the truth and a set of so many inputs take in a span."""
@@ -98,10 +102,19 @@ class AbstractVectorModel(AbstractDataModel):
     weights, and then returns the input or the input's products with those weights.
     """
 
-    equivariant: ClassVar[bool] = True
+    sees: ClassVar[Sees] = Sees.PRODUCTS
+    whole_inputs: ClassVar[bool] = False
     signal_count: ClassVar[int]
     noise_count: ClassVar[int] = 1  # Gaussian vectors in one input
     signed_by_class: ClassVar[bool]  # whether the signal of class j is j times one vector
+
+    def __init_subclass__(cls, **options):
+        super().__init_subclass__(**options)
+        if "batch" in vars(cls):  # training would go on with the inputs as they were drawn
+            raise InputError(
+                f"{cls.__name__} is linear in signals and noise, so its batches are its training set; "
+                "write `batch` in an AbstractBatching of it."
+            )
 
     @abc.abstractmethod
     def signals(self, space: AbstractSpace) -> tuple[Float[Array, "signal signal"], Float[Array, " signal"]]:

@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import jax
 import jax.numpy as jnp
 
+from featlab.core.sees import Sees
+from featlab.core.validation import InputError, part, whole
 from featlab.data._data import AbstractDataModel
 from featlab.data.signal_noise import SignalNoise
-from featlab.fields import InputError, part, whole
 
 
 class AbstractBatching(AbstractDataModel):
-    """A data model that is another one, seen a few inputs at a time."""
+    """A data model that is another one, seen a few inputs at a time.
+
+    One whose batches hold inputs of the other model as they were drawn has no more `whole_inputs` than that model.
+    """
 
     data: AbstractDataModel = part(AbstractDataModel, "a data model")
-    size: int = whole(at_least=1)  # B, inputs a step
+    size: int = whole(at_least=1, symbol="B", means="inputs a step", span=(1, 256))
 
     def __check_init__(self):
         if isinstance(self.data, AbstractBatching):
@@ -26,7 +30,8 @@ class AbstractBatching(AbstractDataModel):
 
     @classmethod
     def examples(cls):
-        return (cls(data=SignalNoise(n=6, d=40, snr=0.5, label_flip=0.3), size=4),)  # type: ignore  (n and d are no fields here)
+        kind: Any = cls  # whose subclasses say what they are made of
+        return (kind(data=SignalNoise(n=6, d=40, snr=0.5, label_flip=0.3), size=4),)
 
     @property
     def n(self):
@@ -58,9 +63,17 @@ class Minibatches(AbstractBatching):
     The last batch of an epoch is smaller where `size` does not divide n.
     """
 
+    def __init__(self, data: AbstractDataModel, size: int):
+        # Written out, because n and d, which other data models are given, are those of `data` here.
+        self.data, self.size = data, size
+
     @property
-    def equivariant(self):
-        return self.data.equivariant
+    def sees(self):
+        return max(Sees.VECTORS, self.data.sees)
+
+    @property
+    def whole_inputs(self):
+        return self.data.whole_inputs
 
     def batch(self, key, step, training, draw):
         rows = len(training.mask)
@@ -79,7 +92,14 @@ class Stream(AbstractBatching):
     The training set that probes speak of is drawn beforehand, n inputs that are never trained on.
     """
 
-    equivariant: ClassVar[bool] = False  # fresh d-vectors every step fill the whole space
+    sees: ClassVar[Sees] = Sees.COORDINATES  # fresh d-vectors every step fill the whole space
+
+    @property
+    def whole_inputs(self):
+        return self.data.whole_inputs
+
+    def __init__(self, data: AbstractDataModel, size: int):
+        self.data, self.size = data, size
 
     def batch(self, key, step, training, draw):
         return self.data.fresh(key, draw.truth, draw.space, self.size, training=True)

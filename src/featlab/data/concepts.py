@@ -5,9 +5,10 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from featlab.core.space import AbstractSpace
+from featlab.core.validation import InputError, probability, real, whole
 from featlab.data._data import AbstractDataModel, Batch, signed
-from featlab.fields import InputError, probability, real, whole
-from featlab.space import AbstractSpace
+from featlab.data._fields import dimension, sample_size
 
 _COINS = 40  # of a prompt, at least: the compiler unrolls shorter draws, which takes it three times as long
 
@@ -39,13 +40,13 @@ class ConceptPrompts(AbstractDataModel):
     Bu et al. (2024).
     """
 
-    n: int = whole(at_least=1)
-    d: float = real(at_least=4)  # d_X + d_Y, the halves being equal
-    concepts: int = whole(default=3, at_least=1)  # K
-    length: int = whole(default=10, at_least=1)  # L
-    noise_scale: float = real(default=0.1, at_least=0)  # sigma
-    positive: float = probability(default=0.5)
-    mixed: float = probability(default=0.0)
+    n: int = sample_size()
+    d: float = dimension(at_least=4, means="dimension of a token, half input and half label")
+    concepts: int = whole(default=3, at_least=1, symbol="K", means="concepts", span=(1, 10))
+    length: int = whole(default=10, at_least=1, symbol="L", means="demonstrations in a prompt", span=(1, 50))
+    noise_scale: float = real(default=0.1, at_least=0, symbol=r"\sigma", means="noise in each coordinate")
+    positive: float = probability(default=0.5, symbol="P(y = 1)", means="probability of a positive label")
+    mixed: float = probability(default=0.0, means="prompts that mix concepts")
 
     @classmethod
     def examples(cls):

@@ -22,8 +22,10 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from featlab.core.sees import Sees
+from featlab.core.validation import InputError, whole
 from featlab.data._data import AbstractDataModel, Batch, signed
-from featlab.fields import InputError, probability, whole
+from featlab.data._fields import flipped_labels, sample_size
 
 _TESTED = 3  # one image of so many is kept for tests
 _DAMAGED = (OSError, EOFError, zlib.error, tarfile.TarError)
@@ -96,11 +98,11 @@ class DigitPair(AbstractDataModel):
     is, from the same images.
     """
 
-    equivariant: ClassVar[bool] = False
-    n: int = whole(default=200, at_least=1)
-    a: int = whole(default=3, at_least=0)
-    b: int = whole(default=8, at_least=0)
-    label_flip: float = probability(default=0.0)  # p
+    sees: ClassVar[Sees] = Sees.COORDINATES
+    n: int = sample_size(default=200)
+    a: int = whole(default=3, at_least=0, symbol="a", means="digit of the label 1", span=(0, 9))
+    b: int = whole(default=8, at_least=0, symbol="b", means="digit of the label -1", span=(0, 9))
+    label_flip: float = flipped_labels()
 
     def __check_init__(self):
         for name in ("a", "b"):

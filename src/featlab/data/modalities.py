@@ -6,9 +6,17 @@ from typing import ClassVar
 import equinox as eqx
 import jax.numpy as jnp
 
+from featlab.core.validation import real
 from featlab.data._data import coin_flips, in_turn, signed
+from featlab.data._fields import (
+    balanced_classes,
+    dimension,
+    noise_level,
+    sample_size,
+    signal_length,
+    signal_to_noise,
+)
 from featlab.data.signal_noise import AbstractSignalNoise
-from featlab.fields import flag, real, whole
 
 
 class AbstractPairs(AbstractSignalNoise):
@@ -52,13 +60,15 @@ class AugmentedPairs(AbstractPairs):
     Huang, Han, Chen, Cao, Xu and Suzuki (2024), single-modal learning.
     """
 
-    n: int = whole(at_least=1)
-    d: float = real(at_least=1, infinite=True)
-    snr: float | None = real(default=None, at_least=0, optional=True)  # give this or signal_norm
-    signal_norm: float | None = real(default=None, at_least=0, optional=True)  # |mu|
-    noise_scale: float = real(default=1.0, above=0)  # sigma
-    augmentation: float = real(default=0.1, at_least=0)  # sigma_epsilon / sigma
-    balanced: bool = flag(default=False)
+    n: int = sample_size()
+    d: float = dimension(infinite=True)
+    snr: float | None = signal_to_noise()  # give this or signal_norm
+    signal_norm: float | None = signal_length()
+    noise_scale: float = noise_level()
+    augmentation: float = real(
+        default=0.1, at_least=0, symbol=r"\sigma_\epsilon / \sigma", means="noise of the augmentation", span=(0, 1)
+    )
+    balanced: bool = balanced_classes()
 
     signal_count: ClassVar[int] = 1
 
@@ -95,13 +105,15 @@ class Modalities(AbstractPairs):
     Huang, Han, Chen, Cao, Xu and Suzuki (2024), multi-modal learning.
     """
 
-    n: int = whole(at_least=1)
-    d: float = real(at_least=2, infinite=True)
-    snr: float | None = real(default=None, at_least=0, optional=True)  # give this or signal_norm
-    signal_norm: float | None = real(default=None, at_least=0, optional=True)  # |mu|
-    noise_scale: float = real(default=1.0, above=0)  # sigma
-    strength: float = real(default=1.0, above=0)  # C_mu
-    balanced: bool = flag(default=False)
+    n: int = sample_size()
+    d: float = dimension(at_least=2, infinite=True)
+    snr: float | None = signal_to_noise()  # give this or signal_norm
+    signal_norm: float | None = signal_length()
+    noise_scale: float = noise_level()
+    strength: float = real(
+        default=1.0, above=0, symbol=r"C_\mu", means="length of the second signal over the first"
+    )
+    balanced: bool = balanced_classes()
 
     signal_count: ClassVar[int] = 2
 

@@ -9,8 +9,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from featlab.core.sees import Sees
+from featlab.core.validation import InputError, function, whole
 from featlab.data._data import AbstractDataModel, Batch
-from featlab.fields import InputError, function, real, whole
+from featlab.data._fields import dimension, noise_of_labels, sample_size
 
 
 class Teacher(eqx.Module):
@@ -22,7 +24,7 @@ class Teacher(eqx.Module):
 class AbstractIndexModel(AbstractDataModel):
     r"""$x \sim N(0, I_d)$ and $y = g(\langle v_1, x \rangle, ..., \langle v_r, x \rangle) + \varepsilon$."""
 
-    equivariant: ClassVar[bool] = True
+    sees: ClassVar[Sees] = Sees.VECTORS
     label_noise: eqx.AbstractVar[float]
 
     @property
@@ -66,12 +68,14 @@ class SingleIndex(AbstractIndexModel):
     number, applied elementwise. (Papers also take $\beta_\star \sim N(0, I/d)$, whose length tends to 1.)
     """
 
-    n: int = whole(at_least=1)
-    d: float = real(at_least=1)
+    n: int = sample_size()
+    d: float = dimension()
     link: Callable = function(
-        "a function of one number, such as jnp.tanh or hermite_series((0, 1, 0.5))"
-    )  # sigma_*
-    label_noise: float = real(default=0.0, at_least=0)  # sigma_eps
+        "a function of one number, such as jnp.tanh or hermite_series((0, 1, 0.5))",
+        symbol=r"\sigma_\star",
+        means="link of the teacher",
+    )
+    label_noise: float = noise_of_labels()
 
     @classmethod
     def examples(cls):
@@ -96,11 +100,11 @@ class MultiIndex(AbstractIndexModel):
     The link is a function of one input's $r$ projections.
     """
 
-    n: int = whole(at_least=1)
-    d: float = real(at_least=1)
-    link: Callable = function("a function of r numbers, such as jnp.prod")  # g
-    rank: int = whole(default=2, at_least=1)  # r
-    label_noise: float = real(default=0.0, at_least=0)  # sigma_eps
+    n: int = sample_size()
+    d: float = dimension()
+    link: Callable = function("a function of r numbers, such as jnp.prod", symbol="g", means="link of the teacher")
+    rank: int = whole(default=2, at_least=1, symbol="r", means="directions of the teacher", span=(1, 10))
+    label_noise: float = noise_of_labels()
 
     @classmethod
     def examples(cls):

@@ -5,8 +5,9 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, PRNGKeyArray
 
+from featlab.core.validation import InputError, whole
 from featlab.data._data import AbstractDataModel, Batch, signed
-from featlab.fields import InputError, real, whole
+from featlab.data._fields import dimension, sample_size
 
 _WORD = 32  # coin flips in one random word
 
@@ -29,9 +30,9 @@ class SparseParity(AbstractDataModel):
     Barak, Edelman, Goel, Kakade, Malach and Zhang (2022).
     """
 
-    n: int = whole(at_least=1)
-    d: float = real(at_least=1)
-    k: int = whole(default=3, at_least=1)  # |S|
+    n: int = sample_size()
+    d: float = dimension()
+    k: int = whole(default=3, at_least=1, symbol="|S|", means="relevant coordinates", span=(1, 6))
 
     @classmethod
     def examples(cls):

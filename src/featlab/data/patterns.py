@@ -6,8 +6,9 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float
 
+from featlab.core.validation import InputError, probability, real, whole
 from featlab.data._data import AbstractDataModel, Batch, signed
-from featlab.fields import InputError, probability, real, whole
+from featlab.data._fields import dimension, sample_size
 
 _COINS = 40  # of an input, at least: the compiler unrolls shorter draws, which takes it three times as long
 
@@ -36,13 +37,13 @@ class PatternDictionary(AbstractDataModel):
     `coins` say which inputs are easy. Shi, Wei and Liang (2022).
     """
 
-    n: int = whole(at_least=1)
-    d: float = real(at_least=1)
-    patterns: int = whole(default=60, at_least=1)  # D
-    relevant: int = whole(default=7, at_least=1)  # k
-    easy: float = probability(default=0.5)
-    background: float = probability(default=0.5)  # p_o
-    norm: float = real(default=1.0, above=0)  # s
+    n: int = sample_size()
+    d: float = dimension()
+    patterns: int = whole(default=60, at_least=1, symbol="D", means="patterns", span=(10, 500))
+    relevant: int = whole(default=7, at_least=1, symbol="k", means="relevant patterns", span=(1, 15))
+    easy: float = probability(default=0.5, means="easy inputs, with all relevant patterns or none")
+    background: float = probability(default=0.5, symbol="p_o", means="probability of each background pattern")
+    norm: float = real(default=1.0, above=0, symbol="s", means="typical length of an input")
 
     @classmethod
     def examples(cls):

@@ -8,8 +8,9 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from featlab.core.validation import InputError, function, real, whole
 from featlab.data._data import AbstractDataModel, Batch
-from featlab.fields import InputError, function, real, whole
+from featlab.data._fields import dimension, sample_size
 
 _NODES = 48  # of a Gauss-Hermite rule in each direction: the covariance of sigmoids to about 1e-7
 
@@ -35,13 +36,18 @@ class FeatureTasks(AbstractDataModel):
     Kim and Suzuki (2024).
     """
 
-    n: int = whole(at_least=1)
-    d: float = real(at_least=1)
-    features: int = whole(default=5, at_least=1)  # k
-    width: int = whole(default=30, at_least=1)  # M, neurons of the teacher
-    activation: Callable = function("a bounded activation, such as jnp.tanh", default=jax.nn.sigmoid)  # sigma
-    steepness: float = real(default=2.0, above=0)  # s, the typical size of <w, x>
-    variance: float = real(default=1.0, above=0)  # r°
+    n: int = sample_size()
+    d: float = dimension()
+    features: int = whole(default=5, at_least=1, symbol="k", means="features behind all tasks", span=(1, 20))
+    width: int = whole(default=30, at_least=1, symbol="M", means="neurons of the teacher", span=(1, 200))
+    activation: Callable = function(
+        "a bounded activation, such as jnp.tanh",
+        default=jax.nn.sigmoid,
+        symbol=r"\sigma",
+        means="activation of the teacher",
+    )
+    steepness: float = real(default=2.0, above=0, symbol="s", means="typical size of what a neuron sees")
+    variance: float = real(default=1.0, above=0, symbol=r"r^\circ", means="variance of each feature")
 
     @classmethod
     def examples(cls):

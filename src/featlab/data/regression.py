@@ -14,15 +14,16 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from featlab.core.validation import InputError, Part, function, real, whole
 from featlab.data._data import AbstractDataModel, Batch
-from featlab.fields import InputError, Part, function, real, whole
+from featlab.data._fields import dimension, noise_of_labels, sample_size
 
 
 class power_law(Part):
     r"""$\max(j^{-a}, c)$."""
 
-    exponent: float = real()  # a
-    floor: float = real(default=0.0, at_least=0)  # c
+    exponent: float = real(symbol="a", means="exponent of the decay", span=(0, 4))
+    floor: float = real(default=0.0, at_least=0, symbol="c", means="smallest value", span=(0, 1))
 
     @classmethod
     def examples(cls):
@@ -35,9 +36,9 @@ class power_law(Part):
 class spiked(Part):
     r"""$j^{-a}$, but $h$ at $j = k$."""
 
-    exponent: float = real()  # a
-    at: int = whole(at_least=1)  # k
-    height: float = real(at_least=0)  # h
+    exponent: float = real(symbol="a", means="exponent of the decay", span=(0, 4))
+    at: int = whole(at_least=1, symbol="k", means="place of the spike", span=(1, 100))
+    height: float = real(at_least=0, symbol="h", means="height of the spike", span=(0, 10))
 
     @classmethod
     def examples(cls):
@@ -66,12 +67,18 @@ class LinearRegression(AbstractDataModel):
     for one task, and one for each of several. Test inputs are labelled with noise too.
     """
 
-    n: int = whole(at_least=1)
-    d: float = real(at_least=1)
-    spectrum: Callable = function("a function of j = 1, ..., d, such as power_law(1)")  # lambda_j
-    target: Callable = function("a function of j = 1, ..., d, such as power_law(2)")  # nu_j
-    tasks: int = whole(default=1, at_least=1)  # m
-    label_noise: float = real(default=0.0, at_least=0)  # sigma
+    n: int = sample_size()
+    d: float = dimension()
+    spectrum: Callable = function(
+        "a function of j = 1, ..., d, such as power_law(1)",
+        symbol=r"\lambda_j",
+        means="variances of the coordinates",
+    )
+    target: Callable = function(
+        "a function of j = 1, ..., d, such as power_law(2)", symbol=r"\nu_j", means="variances of the coefficients"
+    )
+    tasks: int = whole(default=1, at_least=1, symbol="m", means="tasks", span=(1, 100))
+    label_noise: float = noise_of_labels(r"\sigma")
 
     @classmethod
     def examples(cls):

@@ -6,8 +6,20 @@ from typing import Any, ClassVar
 import equinox as eqx
 import jax.numpy as jnp
 
+from featlab.core.validation import InputError
 from featlab.data._data import AbstractVectorModel, coin_flips, signed
-from featlab.fields import InputError, flag, probability, real, whole
+from featlab.data._fields import (
+    dimension,
+    flipped_labels,
+    flipped_of_negatives,
+    flipped_tests,
+    noise_level,
+    orthogonal_noise,
+    random_places,
+    sample_size,
+    signal_length,
+    signal_to_noise,
+)
 
 _LARGEST = 1e30  # beyond, float32 overflows
 
@@ -75,16 +87,16 @@ class SignalNoise(AbstractSignalNoise):
     Cao, Chen, Belkin and Gu (2022); Kou, Chen, Chen and Gu (2023).
     """
 
-    n: int = whole(at_least=1)
-    d: float = real(at_least=1, infinite=True)
-    snr: float | None = real(default=None, at_least=0, optional=True)  # give this or signal_norm
-    signal_norm: float | None = real(default=None, at_least=0, optional=True)  # |mu|
-    noise_scale: float = real(default=1.0, above=0)  # sigma
-    label_flip: float = probability(default=0.0)  # p, or tau_+
-    negative_flip: float | None = probability(default=None, optional=True)  # tau_-, where it differs from tau_+
-    test_flip: float = probability(default=0.0)
-    orthogonal: bool = flag(default=True)
-    random_slot: bool = flag(default=False)  # signal in either patch, by a coin
+    n: int = sample_size()
+    d: float = dimension(infinite=True)
+    snr: float | None = signal_to_noise()  # give this or signal_norm
+    signal_norm: float | None = signal_length()
+    noise_scale: float = noise_level()
+    label_flip: float = flipped_labels()  # tau_+, where classes differ
+    negative_flip: float | None = flipped_of_negatives()
+    test_flip: float = flipped_tests()
+    orthogonal: bool = orthogonal_noise()
+    random_slot: bool = random_places()
 
     signal_count: ClassVar[int] = 1
     signed_by_class: ClassVar[bool] = True

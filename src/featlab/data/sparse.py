@@ -8,8 +8,10 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
+from featlab.core.sees import Sees
+from featlab.core.validation import InputError, real, whole
 from featlab.data._data import AbstractVectorModel, Batch, coin_flips, signed
-from featlab.fields import InputError, probability, real, whole
+from featlab.data._fields import dimension, flipped_labels, flipped_tests, sample_size
 
 
 class Sparse(eqx.Module):
@@ -31,16 +33,18 @@ class SparseSignalNoise(AbstractVectorModel):
     Li, Huang, Han, Zhou, Suzuki, Zhu and Chen (2025).
     """
 
-    n: int = whole(at_least=1)
-    d: float = real(at_least=2)
-    sparsity: int = whole(at_least=1)  # s
-    noise_scale: float = real(default=1.0, above=0)  # sigma_p
-    feature_noise: float = real(default=0.0, at_least=0)  # alpha
-    signal_norm: float = real(default=1.0, at_least=0)  # |v|
-    label_flip: float = probability(default=0.0)
-    test_flip: float = probability(default=0.0)
+    n: int = sample_size()
+    d: float = dimension(at_least=2)
+    sparsity: int = whole(at_least=1, symbol="s", means="coordinates that noise touches", span=(1, 1000))
+    noise_scale: float = real(default=1.0, above=0, symbol=r"\sigma_p", means="noise in each such coordinate")
+    feature_noise: float = real(
+        default=0.0, at_least=0, symbol=r"\alpha", means="noise along the feature", span=(0, 1)
+    )
+    signal_norm: float = real(default=1.0, at_least=0, symbol=r"\|v\|", means="length of the signal")
+    label_flip: float = flipped_labels()
+    test_flip: float = flipped_tests()
 
-    equivariant: ClassVar[bool] = False
+    sees: ClassVar[Sees] = Sees.COORDINATES
     signal_count: ClassVar[int] = 1
     signed_by_class: ClassVar[bool] = True
 

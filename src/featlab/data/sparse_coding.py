@@ -10,9 +10,11 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int
 
+from featlab.core.sees import Sees
+from featlab.core.space import orthonormal
+from featlab.core.validation import InputError, flag, real, whole
 from featlab.data._data import AbstractDataModel, Batch, signed
-from featlab.fields import InputError, flag, real, whole
-from featlab.space import orthonormal
+from featlab.data._fields import dimension, sample_size
 
 
 class Dictionary(eqx.Module):
@@ -37,13 +39,15 @@ class SparseCoding(AbstractDataModel):
     Allen-Zhu and Li (2020), who scale $z_j$ as $1/\sqrt s$.
     """
 
-    n: int = whole(at_least=1)
-    d: float = real(at_least=1)
-    sparsity: int = whole(default=3, at_least=1)  # s = |z|_0
-    noise_scale: float = real(default=0.0, at_least=0)  # sigma_0
-    rotated: bool = flag(default=False)
+    n: int = sample_size()
+    d: float = dimension()
+    sparsity: int = whole(default=3, at_least=1, symbol="s", means="atoms of an input", span=(1, 15))
+    noise_scale: float = real(
+        default=0.0, at_least=0, symbol=r"\sigma_0", means="noise in each coordinate", span=(0, 1)
+    )
+    rotated: bool = flag(default=False, means="a random dictionary, not the coordinates")
 
-    equivariant: ClassVar[bool] = False  # atoms fill the whole space
+    sees: ClassVar[Sees] = Sees.COORDINATES  # atoms fill the whole space
 
     def vectors(self, rows):
         return int(self.d) + rows

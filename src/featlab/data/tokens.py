@@ -6,9 +6,20 @@ from typing import ClassVar
 
 import jax.numpy as jnp
 
+from featlab.core.validation import flag, real, whole
 from featlab.data._data import coin_flips, in_turn, signed
+from featlab.data._fields import (
+    balanced_classes,
+    dimension,
+    flipped_labels,
+    flipped_tests,
+    noise_level,
+    orthogonal_noise,
+    sample_size,
+    signal_length,
+    signal_to_noise,
+)
 from featlab.data.signal_noise import AbstractSignalNoise
-from featlab.fields import flag, probability, real, whole
 
 
 class SignalTokens(AbstractSignalNoise):
@@ -29,18 +40,20 @@ class SignalTokens(AbstractSignalNoise):
     Jiang, Huang, Zhang, Suzuki and Nie (2024); Han, Huang, Cao and Zou (2025).
     """
 
-    n: int = whole(at_least=1)
-    d: float = real(at_least=2, infinite=True)
-    tokens: int = whole(default=4, at_least=2)  # L
-    snr: float | None = real(default=None, at_least=0, optional=True)  # give this or signal_norm
-    signal_norm: float | None = real(default=None, at_least=0, optional=True)  # |mu|
-    noise_scale: float = real(default=1.0, above=0)  # sigma
-    larger_noise: float = real(default=1.0, above=0)  # sigma_2 / sigma
-    label_flip: float = probability(default=0.0)  # p
-    test_flip: float = probability(default=0.0)
-    shared_signal: bool = flag(default=False)  # y mu instead of mu_y
-    balanced: bool = flag(default=False)
-    orthogonal: bool = flag(default=True)
+    n: int = sample_size()
+    d: float = dimension(at_least=2, infinite=True)
+    tokens: int = whole(default=4, at_least=2, symbol="L", means="tokens of an input", span=(2, 20))
+    snr: float | None = signal_to_noise()  # give this or signal_norm
+    signal_norm: float | None = signal_length()
+    noise_scale: float = noise_level()
+    larger_noise: float = real(
+        default=1.0, above=0, symbol=r"\sigma_2 / \sigma", means="noise of the second token over the others'"
+    )
+    label_flip: float = flipped_labels()
+    test_flip: float = flipped_tests()
+    shared_signal: bool = flag(default=False, means="one signal for both classes, with a sign")
+    balanced: bool = balanced_classes()
+    orthogonal: bool = orthogonal_noise()
 
     random_slot: ClassVar[bool] = False  # attention does not see the order of its tokens
 

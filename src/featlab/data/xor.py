@@ -6,9 +6,20 @@ from typing import ClassVar
 
 import jax.numpy as jnp
 
+from featlab.core.validation import real
 from featlab.data._data import coin_flips, signed
+from featlab.data._fields import (
+    dimension,
+    flipped_labels,
+    flipped_tests,
+    noise_level,
+    orthogonal_noise,
+    random_places,
+    sample_size,
+    signal_length,
+    signal_to_noise,
+)
 from featlab.data.signal_noise import AbstractSignalNoise
-from featlab.fields import flag, probability, real, whole
 
 
 class XorSignalNoise(AbstractSignalNoise):
@@ -24,16 +35,18 @@ class XorSignalNoise(AbstractSignalNoise):
     Meng, Zou and Cao (2024).
     """
 
-    n: int = whole(at_least=1)
-    d: float = real(at_least=2, infinite=True)
-    snr: float | None = real(default=None, at_least=0, optional=True)  # give this or signal_norm
-    signal_norm: float | None = real(default=None, at_least=0, optional=True)  # |a + b| = |a - b|
-    noise_scale: float = real(default=1.0, above=0)  # sigma
-    cosine: float = real(default=0.0, above=-1, below=1)  # between a + b and a - b
-    label_flip: float = probability(default=0.0)  # p
-    test_flip: float = probability(default=0.0)
-    orthogonal: bool = flag(default=True)
-    random_slot: bool = flag(default=False)
+    n: int = sample_size()
+    d: float = dimension(at_least=2, infinite=True)
+    snr: float | None = signal_to_noise()  # give this or signal_norm
+    signal_norm: float | None = signal_length(r"\|a \pm b\|")
+    noise_scale: float = noise_level()
+    cosine: float = real(
+        default=0.0, above=-1, below=1, symbol=r"\cos\theta", means="cosine between the signals", span=(-0.9, 0.9)
+    )
+    label_flip: float = flipped_labels()
+    test_flip: float = flipped_tests()
+    orthogonal: bool = orthogonal_noise()
+    random_slot: bool = random_places()
 
     signal_count: ClassVar[int] = 2
     signed_by_class: ClassVar[bool] = False

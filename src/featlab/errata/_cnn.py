@@ -98,7 +98,7 @@ def drawn(
     power: float = 1,
     flipped: int = 0,
 ) -> Run:
-    """A training set with noise orthogonal to the signal, balanced classes, so many flipped labels in each.
+    """A training set with noise orthogonal to the signal, balanced classes, and `flipped` wrong labels in each.
 
     Descent never leaves the span of what was drawn, so where d is larger all is turned into coordinates of that
     span.

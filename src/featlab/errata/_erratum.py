@@ -15,8 +15,8 @@ from typing import Any, ClassVar
 import numpy as np
 
 from featlab.claims import Assumption, Check, Claim, Lab, Size
+from featlab.core.validation import InputError
 from featlab.experiment import Experiment
-from featlab.fields import InputError
 
 
 class Erratum(Claim):
@@ -36,8 +36,8 @@ class Erratum(Claim):
         "laptop": Size(seeds=24),
         "full": Size(seeds=64),
     }
-    number_of_checks: ClassVar[int] = 1
     minutes: ClassVar[float] = 0.1
+    rival: ClassVar[bool] = True  # the printed formula must fail, which is what decides
     control_changes: ClassVar[str] = "the formula as printed"
     refuted_if: ClassVar[str] = "the corrected formula misses what is measured by more than the margin"
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import importlib
 from pathlib import Path
 
-from featlab.claims._find import _claim_of
+from featlab.claims.find import _claim_of
+from featlab.core.validation import InputError
 from featlab.errata._erratum import Erratum
-from featlab.fields import InputError
 
 _HERE = Path(__file__).parent
 

@@ -18,7 +18,7 @@ FLIPPED = 5  # in each class
 STRENGTH = 32.0  # n SNR^2
 PACE = 0.5  # eta sigma^2 d / n
 EARLY = math.ceil(WIDTH / PACE)  # T_1
-ROUNDS = 30  # of so many steps, after which all samples are fitted for sure
+ROUNDS = 30  # of EARLY steps each, after which all samples are fitted for sure
 
 
 def drawn(rng: np.random.Generator) -> _cnn.Run:

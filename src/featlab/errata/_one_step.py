@@ -19,10 +19,10 @@ from featlab.theory import hermite, one_step, random_features
 PHI, RATIO = 0.5, 0.4  # d/n, N/n
 PSI = PHI / RATIO  # d/N
 SIZES_OF_GAINS = {
-    "tiny": Size(seeds=3, n=(60,)),
-    "smoke": Size(seeds=24, n=(800,)),
-    "laptop": Size(seeds=48, n=(1000,)),
-    "full": Size(seeds=128, n=(2000,)),
+    "tiny": Size(seeds=3, n=60),
+    "smoke": Size(seeds=24, n=800),
+    "laptop": Size(seeds=48, n=1000),
+    "full": Size(seeds=128, n=2000),
 }
 
 

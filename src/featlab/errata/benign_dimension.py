@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from featlab.claims import Size, bounded_by
+from featlab.claims import Size, at_most
 from featlab.errata import _sources
 from featlab.errata._erratum import Erratum, over_seeds
 
@@ -45,7 +45,7 @@ class BenignDimension(Erratum):
 
     def judge(self, lab, *, printed):
         falls = over_seeds(lab, _fall, lab.size.n, printed)
-        yield bounded_by("variance at the larger n over that at the smaller", falls, FALLS)
+        yield at_most("variance at the larger n over that at the smaller", falls, FALLS)
 
 
 def _fall(rng, sizes, printed):

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from featlab.claims import agrees
+from featlab.claims import equals
 from featlab.errata import _sources
 from featlab.errata._erratum import Erratum, over_seeds
 
@@ -42,7 +42,7 @@ class ContrastiveLoss(Erratum):
 
     def judge(self, lab, *, printed):
         ratios = over_seeds(lab, _ratio, printed)
-        yield agrees("share of lotteries that the positive wins, over exp(-loss)", ratios, 1.0)
+        yield equals("share of lotteries that the positive wins, over exp(-loss)", ratios, 1.0)
 
 
 def _ratio(rng, printed):

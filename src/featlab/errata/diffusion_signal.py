@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from featlab.claims import agrees
+from featlab.claims import equals
 from featlab.errata import _sources
 from featlab.errata._erratum import Erratum, over_seeds
 
@@ -48,8 +48,8 @@ class DiffusionSignal(Erratum):
 
     def judge(self, lab, *, printed):
         ratios = over_seeds(lab, _ratios, printed)
-        cells = tuple(f"n SNR^2 = {one:g}" for one in STRENGTHS)
-        yield agrees("signal over noise of the first step, over n SNR^2 / 2", ratios, 1.0, cells=cells)
+        cells = {f"n SNR^2 = {one:g}": row for one, row in zip(STRENGTHS, ratios)}
+        yield equals("signal over noise of the first step, over n SNR^2 / 2", cells, 1.0)
 
 
 def _ratios(rng, printed):

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from featlab.claims import agrees, exceeds
+from featlab.claims import at_least, equals
 from featlab.errata import _sources
 from featlab.errata._erratum import Erratum, over_seeds
 
@@ -46,14 +46,13 @@ class InContextHalf(Erratum):
         r"\mathcal{L}^2/v$."
     )
     reference = _sources.MULTI_TASK
-    number_of_checks = 2
 
     def judge(self, lab, *, printed):
         factor = 1.0 if printed else 0.5
         curvatures = over_seeds(lab, _curvature, factor)
-        yield exceeds("curvature at the critical point over the theorem's bound, k = 1", curvatures, 0.0, by=1.0)
+        yield at_least("curvature at the critical point over the theorem's bound, k = 1", curvatures, 1)
         levels = over_seeds(lab, _level, factor)
-        yield agrees("loss with one of three features missing, over r/2", levels, 1.0)
+        yield equals("loss with one of three features missing, over r/2", levels, 1.0)
 
 
 def _loss(features, student, weights, factor):

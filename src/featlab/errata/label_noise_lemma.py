@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from featlab.claims import agrees
+from featlab.claims import equals
 from featlab.errata import _sources
 from featlab.errata._erratum import Erratum, over_seeds
 
@@ -45,11 +45,9 @@ class LabelNoiseLemma(Erratum):
 
     def judge(self, lab, *, printed):
         added = over_seeds(lab, _added)
-        factors = np.array(PENALTIES if printed else [1 / 3] * len(PENALTIES))
-        cells = tuple(f"lambda = {one:g}" for one in PENALTIES)
-        yield agrees(
-            "what label noise adds to the loss, over the formula", added / factors[:, None], 1.0, cells=cells
-        )
+        factors = PENALTIES if printed else [1 / 3] * len(PENALTIES)
+        cells = {f"lambda = {one:g}": row / factor for one, row, factor in zip(PENALTIES, added, factors)}
+        yield equals("what label noise adds to the loss, over the formula", cells, 1.0)
 
 
 def _added(rng):

@@ -6,7 +6,7 @@ later, at $t^*$, all are. A network is trained, and the flipped samples that it 
 
 from __future__ import annotations
 
-from featlab.claims import exceeds
+from featlab.claims import at_least
 from featlab.errata import _label_noise, _sources
 from featlab.errata._erratum import Erratum, over_seeds
 
@@ -31,7 +31,7 @@ class LabelNoiseStage(Erratum):
 
     def judge(self, lab, *, printed):
         early, late = over_seeds(lab, _shares)
-        yield exceeds("share of flipped samples that are fitted", early if printed else late, 0.0, by=MOST)
+        yield at_least("share of flipped samples that are fitted", early if printed else late, MOST)
 
 
 def _shares(rng):

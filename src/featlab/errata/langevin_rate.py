@@ -12,7 +12,7 @@ from __future__ import annotations
 import numpy as np
 import scipy.linalg
 
-from featlab.claims import agrees, bounded_by
+from featlab.claims import at_most, equals
 from featlab.errata import _sources
 from featlab.errata._erratum import Erratum, over_seeds
 
@@ -41,17 +41,16 @@ class LangevinRate(Erratum):
         r"F_\lambda(\mu^*))$, $p_t$ being the Gibbs law of $\frac{\delta F}{\delta \mu}(\mu_t)$ and $F$ convex."
     )
     reference = _sources.MULTI_TASK
-    number_of_checks = 2
 
     def judge(self, lab, *, printed):
         gaps = over_seeds(lab, _gaps, printed)
         rate = (1 if printed else 2) * SOBOLEV * TEMPERATURE
         times = np.array(TIMES)
-        cells = tuple(f"t = {time:g}" for time in times)
         over = np.log(gaps[1:] / gaps[0]) + rate * times[:, None]
-        yield bounded_by("log of the gap at time t over the bound", over, 0.0, cells=cells)
+        cells = {f"t = {time:g}": row for time, row in zip(times, over)}
+        yield at_most("log of the gap at time t over the bound", cells, 0)
         late = np.log(gaps[-2] / gaps[-1]) / (times[-1] - times[-2])
-        yield agrees("late rate of the gap over the theorem's", late / rate, 1.0)
+        yield equals("late rate of the gap over the theorem's", late / rate, 1.0)
 
 
 def _gaps(rng, printed):

@@ -10,6 +10,7 @@ taken away.
 from __future__ import annotations
 
 import numpy as np
+import xarray as xr
 
 from featlab.claims import Size, scales_as
 from featlab.errata import _sources
@@ -39,21 +40,19 @@ class LazyFrobenius(Erratum):
     sizes = {
         "tiny": Size(seeds=3, width=(64, 128, 256)),
         "smoke": Size(seeds=6, width=(256, 1024, 4096)),
-        "laptop": Size(seeds=12, width=(256, 1024, 4096, 16_384)),
+        "laptop": Size(seeds=24, width=(256, 1024, 4096, 16_384)),
         "full": Size(seeds=32, width=(1024, 4096, 16_384, 65_536)),
     }
-    number_of_checks = 2
 
     def judge(self, lab, *, printed):
-        moved, start = np.moveaxis(over_seeds(lab, _moved, lab.size.width), 1, 0)
+        found = over_seeds(lab, _moved, lab.size.width)  # (width, change and start, seed)
+        moved, start = (xr.DataArray(found[:, k], {"N": list(lab.size.width)}, ("N", "seed")) for k in (0, 1))
         law, rival = (-0.5, 0.0) if printed else (0.0, -0.5)
         symbols = ("N", r"\|W(t) - W(0)\|_F")
-        yield scales_as(
-            "exponent of the change in the width", lab.size.width, moved, law, (rival,), symbols=symbols
-        )
+        yield scales_as("exponent of the change in the width", moved, "N", law, (rival,), symbols=symbols)
         symbols = ("N", r"\|W(t) - W(0)\|_F / \|W(0)\|_F")
         name = "exponent of the relative change in the width"
-        yield scales_as(name, lab.size.width, moved / start, -0.5, (0.0, -1.0), symbols=symbols)
+        yield scales_as(name, moved / start, "N", -0.5, (0.0, -1.0), symbols=symbols)
 
 
 def _moved(rng, widths):

@@ -8,7 +8,7 @@ fresh inputs are computed exactly.
 
 from __future__ import annotations
 
-from featlab.claims import agrees
+from featlab.claims import equals
 from featlab.errata import _one_step, _sources
 from featlab.errata._erratum import Erratum, over_seeds
 from featlab.theory import one_step, random_features
@@ -43,10 +43,9 @@ class OneSpikeGain(Erratum):
     minutes = 0.3
 
     def judge(self, lab, *, printed):
-        (n,) = lab.size.n
-        errors = over_seeds(lab, _one_step.errors_on_fresh_inputs, n, QUADRATIC, NOISE, PENALTY)
+        errors = over_seeds(lab, _one_step.errors_on_fresh_inputs, lab.size.n, QUADRATIC, NOISE, PENALTY)
         gains = errors[0] - errors[1]
-        yield agrees("gain in test error over the formula", gains / formula(printed), 1.0)
+        yield equals("gain in test error over the formula", gains / formula(printed), 1.0)
 
 
 def formula(printed: bool) -> float:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from featlab.claims import bounded_by
+from featlab.claims import at_most
 from featlab.errata import _sources
 from featlab.errata._erratum import Erratum, over_seeds
 from featlab.theory import hermite
@@ -47,7 +47,7 @@ class OneStepSize(Erratum):
 
     def judge(self, lab, *, printed):
         risks = over_seeds(lab, _risk, 1.0 if printed else np.sqrt(NEURONS)) / hermite.nonlinear_part(np.tanh)
-        yield bounded_by("risk over the nonlinear part of the teacher", risks, 1.0)
+        yield at_most("risk over the nonlinear part of the teacher", risks, 1.0)
 
 
 def _risk(rng, eta):

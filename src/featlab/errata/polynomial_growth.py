@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from featlab.claims import agrees
+from featlab.claims import equals
 from featlab.errata import _cnn, _sources
 from featlab.errata._erratum import Erratum, over_seeds
 from featlab.theory import signal_noise
@@ -44,13 +44,9 @@ class PolynomialGrowth(Erratum):
     reference = _sources.TUTORIAL
 
     def judge(self, lab, *, printed):
-        ratios = over_seeds(lab, _ratios, printed)
-        yield agrees(
-            "predicted over trained value of the fastest filter when it has doubled",
-            ratios,
-            1.0,
-            cells=("signal", "noise"),
-        )
+        signal, noise = over_seeds(lab, _ratios, printed)
+        name = "predicted over trained value of the fastest filter when it has doubled"
+        yield equals(name, {"signal": signal, "noise": noise}, 1.0)
 
 
 def _ratios(rng, printed):

@@ -8,6 +8,7 @@ variances, ridge regression is made, and its distance from what it finds without
 from __future__ import annotations
 
 import numpy as np
+import xarray as xr
 
 from featlab.claims import scales_as
 from featlab.errata import _sources
@@ -39,10 +40,10 @@ class RidgeVariance(Erratum):
     reference = _sources.MULTI_TASK
 
     def judge(self, lab, *, printed):
-        parts = over_seeds(lab, _noise_parts)
+        parts = xr.DataArray(over_seeds(lab, _noise_parts), {"sigma^2": list(VARIANCES)}, ("sigma^2", "seed"))
         law, rival = (0.0, 1.0) if printed else (1.0, 0.0)
         name = "exponent of the variance of predictions in sigma^2"
-        yield scales_as(name, VARIANCES, parts, law, (rival,), symbols=(r"\sigma^2", "V"))
+        yield scales_as(name, parts, "sigma^2", law, (rival,), symbols=(r"\sigma^2", "V"))
 
 
 def _noise_parts(rng):

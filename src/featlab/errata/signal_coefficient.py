@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from featlab.claims import bounded_by
+from featlab.claims import at_most
 from featlab.errata import _cnn, _sources
 from featlab.errata._erratum import Erratum, over_seeds
 
@@ -38,7 +38,7 @@ class SignalCoefficient(Erratum):
 
     def judge(self, lab, *, printed):
         differences = over_seeds(lab, _difference, printed)
-        yield bounded_by("largest difference, over the largest coefficient", differences, CLOSE)
+        yield at_most("largest difference, over the largest coefficient", differences, CLOSE)
 
 
 def _difference(rng, printed):

@@ -12,7 +12,7 @@ import math
 
 import numpy as np
 
-from featlab.claims import bounded_by
+from featlab.claims import at_most
 from featlab.errata import _sources
 from featlab.errata._erratum import Erratum, over_seeds
 
@@ -48,7 +48,7 @@ class SparseCodingDescent(Erratum):
     def judge(self, lab, *, printed):
         logs = np.log10(np.abs(over_seeds(lab, _ratio, printed) - 1))
         name = "log10 of the relative deviation of the change from that of descent"
-        yield bounded_by(name, logs, math.log10(CLOSE))
+        yield at_most(name, logs, math.log10(CLOSE))
 
 
 def _ratio(rng, printed):

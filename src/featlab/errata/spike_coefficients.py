@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from featlab.claims import Size, agrees
+from featlab.claims import Size, equals
 from featlab.errata import _one_step, _sources
 from featlab.errata._erratum import Erratum, over_seeds
 
@@ -39,19 +39,18 @@ class SpikeCoefficients(Erratum):
     )
     reference = _sources.ONE_STEP
     sizes = {
-        "tiny": Size(seeds=3, n=(100,)),
-        "smoke": Size(seeds=12, n=(1000,)),
-        "laptop": Size(seeds=24, n=(2000,)),
-        "full": Size(seeds=64, n=(3000,)),
+        "tiny": Size(seeds=3, n=100),
+        "smoke": Size(seeds=12, n=1000),
+        "laptop": Size(seeds=24, n=2000),
+        "full": Size(seeds=64, n=3000),
     }
     minutes = 0.3
 
     def judge(self, lab, *, printed):
-        (n,) = lab.size.n
         first, second = _one_step.COEFFICIENTS[1:]
         law = (second**2 if printed else first**2) * second
-        found = over_seeds(lab, _second_coefficient, n)
-        yield agrees("coefficient of the second spike over the formula", found / law, 1.0)
+        found = over_seeds(lab, _second_coefficient, lab.size.n)
+        yield equals("coefficient of the second spike over the formula", found / law, 1.0)
 
 
 def _second_coefficient(rng, n):

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from featlab.claims import agrees
+from featlab.claims import equals
 from featlab.errata import _gaussian_tasks, _sources
 from featlab.errata._erratum import Erratum, over_seeds
 
@@ -40,7 +40,7 @@ class TwoLayerPredictor(Erratum):
 
     def judge(self, lab, *, printed):
         ratios = over_seeds(lab, _ratio, printed)
-        yield agrees("predictive error over the Bayes risk", ratios, 1.0)
+        yield equals("predictive error over the Bayes risk", ratios, 1.0)
 
 
 def _ratio(rng, printed):

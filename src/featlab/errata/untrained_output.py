@@ -12,7 +12,7 @@ import math
 
 import numpy as np
 
-from featlab.claims import Size, bounded_by
+from featlab.claims import Size, at_most
 from featlab.errata import _one_step, _sources
 from featlab.errata._erratum import Erratum, over_seeds
 
@@ -52,7 +52,7 @@ class UntrainedOutput(Erratum):
         small, large = lab.size.n
         bound = math.sqrt(small / large) * (math.log(large) / math.log(small)) ** 2
         before, after = over_seeds(lab, _gaps, lab.size.n)[:, 0 if printed else 1]
-        yield bounded_by("gap to rank one at the larger size over the smaller", after / before, bound)
+        yield at_most("gap to rank one at the larger size over the smaller", after / before, bound)
 
 
 def _gaps(rng, sizes):

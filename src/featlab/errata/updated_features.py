@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from featlab.claims import Size, bounded_by
+from featlab.claims import Size, at_most
 from featlab.errata import _one_step, _sources
 from featlab.errata._erratum import Erratum, over_seeds
 
@@ -51,7 +51,7 @@ class UpdatedFeatures(Erratum):
 
     def judge(self, lab, *, printed):
         small, large = over_seeds(lab, _distances, lab.size.n)[:, 0 if printed else 1]
-        yield bounded_by("distance over root n, at the larger size over the smaller", large / small, 1.0)
+        yield at_most("distance over root n, at the larger size over the smaller", large / small, 1.0)
 
 
 def _distances(rng, sizes):

@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 import scipy.special
 
-from featlab.claims import agrees
+from featlab.claims import equals
 from featlab.errata import _sources
 from featlab.errata._erratum import Erratum, over_seeds
 
@@ -44,7 +44,7 @@ class WassersteinStep(Erratum):
 
     def judge(self, lab, *, printed):
         ratios = over_seeds(lab, _ratio, printed)
-        yield agrees("fall of F in a short step, over the formula", ratios, 1.0)
+        yield equals("fall of F in a short step, over the formula", ratios, 1.0)
 
 
 def _ratio(rng, printed):

@@ -8,13 +8,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from featlab.fields import InputError
+from featlab.core.validation import InputError
+from featlab.engine.progress import progress_bar
 from featlab.metering import measures
 from featlab.metering._network import AbstractMetered, JaxNetwork, said
 from featlab.metering._samples import as_classes, as_samples, as_targets, finite, is_real, plain
 from featlab.metering._torch import TorchModule, is_module
 from featlab.metering.reading import Margins, Reading, Row, judged
-from featlab.progress import progress_bar
 
 _NUMBERS = 20_000_000  # of gradients that are held at a time
 _LONGEST = 5000  # input of which the square matrix AGOP is made

@@ -11,7 +11,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from featlab.fields import InputError
+from featlab.core.validation import InputError
 from featlab.metering._samples import is_real
 
 _BLOCK = 256  # inputs that a network sees at a time

@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 import jax.numpy as jnp
 import numpy as np
 
+from featlab.core.validation import InputError
 from featlab.data import Batch
-from featlab.fields import InputError
 
 _FIELDS = ("inputs", "labels", "clean_labels")
 

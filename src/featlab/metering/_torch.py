@@ -1,4 +1,4 @@
-"""The answers of a PyTorch module; torch is imported by whoever gives one."""
+"""The answers of a PyTorch module; torch is imported only where one is given."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from featlab.fields import InputError
+from featlab.core.validation import InputError
 from featlab.metering._network import _BLOCK, AbstractMetered, said
 from featlab.metering._samples import plain
 

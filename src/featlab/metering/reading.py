@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from featlab.fields import InputError, did_you_mean
+from featlab.core.validation import InputError, did_you_mean
 
 LAZY, RICH = 0.1, 0.5  # at most, at least: a convention, said wherever the word is
 ALIKE = 0.95  # cosine of kernels that differ in size first of all

@@ -1,5 +1,6 @@
 """The hypothesis classes."""
 
+from featlab.networks._network import AbstractAttention as AbstractAttention
 from featlab.networks._network import AbstractNetwork as AbstractNetwork
 from featlab.networks._network import AbstractProductNetwork as AbstractProductNetwork
 from featlab.networks._network import EquinoxNetwork as EquinoxNetwork
@@ -22,6 +23,7 @@ from featlab.networks.embedding import Encoders as Encoders
 from featlab.networks.embedding import PatchEncoder as PatchEncoder
 from featlab.networks.kernel_machine import Expansion as Expansion
 from featlab.networks.kernel_machine import KernelMachine as KernelMachine
+from featlab.networks.linear import AlignedLinear as AlignedLinear
 from featlab.networks.linear import TwoLayerLinear as TwoLayerLinear
 from featlab.networks.linearised import Linearised as Linearised
 from featlab.networks.linearised import Tangent as Tangent

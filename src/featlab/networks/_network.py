@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import abc
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar
 
 import equinox as eqx
@@ -11,18 +11,19 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from featlab.fields import InputError, Part, function
-from featlab.space import AbstractSpace
+from featlab.core.sees import Sees
+from featlab.core.space import AbstractSpace
+from featlab.core.validation import InputError, Part, function
 
 
 class AbstractNetwork(Part):
     """The hypothesis class. The mathematics is written for one input; whoever has many vmaps it.
 
-    A network declares itself `equivariant` when it sees inputs only through inner products with its weights
-    and starts from Gaussian weights, or from weights given by their Gram matrix; only then may a run use `Span`.
+    It `sees` no coordinates when it meets inputs only through inner products with its weights and starts from
+    Gaussian weights, or from weights given by their Gram matrix.
     """
 
-    equivariant: ClassVar[bool] = False
+    sees: ClassVar[Sees] = Sees.COORDINATES
 
     def vectors(self) -> int:
         """How many d-vectors it draws: the span must make room for them."""
@@ -47,9 +48,13 @@ class AbstractNetwork(Part):
 
 
 class AbstractProductNetwork(AbstractNetwork):
-    """A network that sees inputs only through their inner products with its weight vectors."""
+    """A network that sees inputs only through their inner products with its weight vectors.
 
-    equivariant: ClassVar[bool] = True
+    It `sees` nothing but products when it says, by `without_weights`, what it has beside its weights, and when
+    `respond` takes many samples at once.
+    """
+
+    sees: ClassVar[Sees] = Sees.VECTORS
     classes: ClassVar[tuple[int, ...]] = ()  # of the groups that the weights come in, where they do
 
     @abc.abstractmethod
@@ -57,7 +62,7 @@ class AbstractProductNetwork(AbstractNetwork):
         """The weight vectors that meet the input, one a row."""
 
     def without_weights(self, params: Any) -> Any:
-        """All parameters but the weight vectors; a network that says which can be trained in products."""
+        """All parameters but the weight vectors."""
         raise NotImplementedError(f"{type(self).__name__} does not say what it has beside its weights.")
 
     def first_layer(self, params: Any) -> Float[Array, "neuron column"]:
@@ -72,13 +77,21 @@ class AbstractProductNetwork(AbstractNetwork):
         has the output: sums over filters then run over whole rows of samples, several times faster.
         """
 
-    @property
-    def separable(self) -> bool:
-        """Whether it says what it has beside its weight vectors."""
-        return type(self).without_weights is not AbstractProductNetwork.without_weights
-
     def __call__(self, params, inputs):
         return self.respond(params, inputs @ self.weights(params).T)
+
+
+class AbstractAttention(AbstractProductNetwork):
+    """A network of softmax attention over the tokens of an input."""
+
+    @property
+    @abc.abstractmethod
+    def groups(self) -> Mapping[str, slice]:
+        """Which rows of the weights are queries, keys and values: `query`, `key` and `value`."""
+
+    @abc.abstractmethod
+    def attention(self, params: Any, products: Any) -> Float[Array, "query key *sample"]:
+        """How much of each key a query attends to, given every token's products with the weights."""
 
 
 class PlainNetwork(AbstractNetwork):

@@ -11,7 +11,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 
-from featlab.fields import Part, function, real
+from featlab.core.validation import Part, function, real
 from featlab.theory import hermite
 
 
@@ -23,7 +23,7 @@ def relu(z):
 class relu_power(Part):
     r"""$\sigma(z) = \max(0, z)^q$."""
 
-    power: float = real(above=0, keep_whole=True)  # q
+    power: float = real(above=0, keep_whole=True, symbol="q", means="power of the activation", span=(0.5, 6))
 
     @classmethod
     def examples(cls):
@@ -37,7 +37,7 @@ class relu_power(Part):
 class leaky_relu(Part):
     r"""$\sigma(z) = z$ for $z > 0$, else $sz$."""
 
-    slope: float = real(default=0.1, at_least=0)  # s
+    slope: float = real(default=0.1, at_least=0, symbol="s", means="slope below 0", span=(0, 1))
 
     def __call__(self, z):
         return jnp.where(z > 0, z, self.slope * z)
@@ -56,8 +56,8 @@ def erf(z):
 class shifted(Part):
     r"""$\sigma(z) + s$."""
 
-    activation: Callable = function("an activation, such as relu")
-    shift: float = real(default=0.0)  # s
+    activation: Callable = function("an activation, such as relu", means="activation that is shifted")
+    shift: float = real(default=0.0, symbol="s", means="shift of the activation", span=(-1, 1))
 
     @classmethod
     def examples(cls):

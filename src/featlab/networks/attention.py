@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Mapping
+from typing import ClassVar
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from featlab.fields import real, whole
-from featlab.networks._network import AbstractProductNetwork
+from featlab.core.sees import Sees
+from featlab.core.validation import real, whole
+from featlab.networks._network import AbstractAttention
 
 
 class Head(eqx.Module):
@@ -22,7 +24,7 @@ class Head(eqx.Module):
     value: Float[Array, "one column"]  # W_V w_O / |w_O|
 
 
-class SoftmaxAttention(AbstractProductNetwork):
+class SoftmaxAttention(AbstractAttention):
     r"""A single head of softmax attention, averaged over its queries, under a fixed output vector.
 
     $$f(X) = \frac1L \sum_{\ell=1}^{L} \mathrm{softmax}(x_\ell W_Q W_K^\top X^\top)\, X W_V w_O, \qquad
@@ -36,10 +38,14 @@ class SoftmaxAttention(AbstractProductNetwork):
     Jiang, Huang, Zhang, Suzuki and Nie (2024).
     """
 
-    head: int = whole(default=16, at_least=1)  # d_h, the columns of W_Q and W_K
-    init_scale: float = real(default=0.05, at_least=0)  # sigma_0
-    output_norm: float = real(default=1.0, above=0)  # |w_O|
-    value_scale: float = real(default=0.0, at_least=0)  # sigma_V
+    sees: ClassVar[Sees] = Sees.PRODUCTS
+
+    head: int = whole(default=16, at_least=1, symbol="d_h", means="columns of queries and keys", span=(1, 256))
+    init_scale: float = real(default=0.05, at_least=0, symbol=r"\sigma_0", means="scale of the start")
+    output_norm: float = real(default=1.0, above=0, symbol=r"\|w_O\|", means="length of the output vector")
+    value_scale: float = real(
+        default=0.0, at_least=0, symbol=r"\sigma_V", means="scale of the value at the start", span=(0, 1)
+    )
 
     @classmethod
     def examples(cls):

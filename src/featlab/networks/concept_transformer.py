@@ -5,7 +5,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from featlab.fields import InputError, probability, real, whole
+from featlab.core.validation import InputError, probability, real, whole
 from featlab.networks._network import AbstractNetwork, _stored_dimension
 
 
@@ -37,10 +37,16 @@ class ConceptTransformer(AbstractNetwork):
     Bu et al. (2024).
     """
 
-    width: int = whole(at_least=2)  # m
-    init_scale: float = real(default=0.2, at_least=0)  # sigma_0
-    output_scale: float = real(default=0.1, at_least=0)  # sigma_1
-    alignment: float = probability(default=1.0)  # alpha
+    width: int = whole(at_least=2, symbol="m", means="neurons", span=(2, 256))
+    init_scale: float = real(
+        default=0.2, at_least=0, symbol=r"\sigma_0", means="scale of queries and keys at the start"
+    )
+    output_scale: float = real(
+        default=0.1, at_least=0, symbol=r"\sigma_1", means="scale of the output layer at the start"
+    )
+    alignment: float = probability(
+        default=1.0, symbol=r"\alpha", means="alignment of queries with keys at the start"
+    )
 
     @classmethod
     def examples(cls):

@@ -7,13 +7,14 @@ the noise it takes to be in $x$. It is the gradient of an energy, and the energy
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from featlab.fields import InputError, real, whole
+from featlab.core.sees import Sees
+from featlab.core.validation import InputError, real, whole
 from featlab.networks._network import AbstractProductNetwork
 
 
@@ -37,8 +38,10 @@ class Denoiser(AbstractProductNetwork):
     Han, Huang, Cao and Zou (2025).
     """
 
-    width: int = whole(at_least=1)  # m
-    init_scale: float = real(default=0.001, at_least=0)  # sigma_0
+    sees: ClassVar[Sees] = Sees.PRODUCTS
+
+    width: int = whole(at_least=1, symbol="m", means="neurons", span=(1, 256))
+    init_scale: float = real(default=0.001, at_least=0, symbol=r"\sigma_0", means="scale of the start")
 
     @classmethod
     def examples(cls):

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import ClassVar
 
 import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from featlab.fields import InputError, flag, function, real, whole
+from featlab.core.sees import Sees
+from featlab.core.validation import InputError, flag, function, real, whole
 from featlab.networks._network import AbstractProductNetwork
 from featlab.networks.activations import leaky_relu, relu
 
@@ -35,10 +37,14 @@ class PatchEncoder(AbstractProductNetwork):
     Huang, Han, Chen, Cao, Xu and Suzuki (2024).
     """
 
-    width: int = whole(at_least=1)  # m, neurons of an encoder
-    shared: bool = flag(default=False)
-    init_scale: float = real(default=0.01, at_least=0)  # sigma_0
-    activation: Callable = function("an activation, such as relu", default=relu)  # sigma
+    sees: ClassVar[Sees] = Sees.PRODUCTS
+
+    width: int = whole(at_least=1, symbol="m", means="neurons of an encoder", span=(1, 256))
+    shared: bool = flag(default=False, means="one encoder for both views")
+    init_scale: float = real(default=0.01, at_least=0, symbol=r"\sigma_0", means="scale of the start")
+    activation: Callable = function(
+        "an activation, such as relu", default=relu, symbol=r"\sigma", means="activation"
+    )
 
     @classmethod
     def examples(cls):

@@ -6,7 +6,7 @@ import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from featlab.fields import real
+from featlab.core.validation import real
 from featlab.networks._network import AbstractNetwork, _stored_dimension
 
 
@@ -28,8 +28,8 @@ class KernelMachine(AbstractNetwork):
     rounding errors of their squared lengths count as one, where the kernel is 1 and its gradient 0.
     """
 
-    bandwidth: float = real(default=10.0, above=0)  # L
-    floor: float = real(default=100.0, at_least=0)
+    bandwidth: float = real(default=10.0, above=0, symbol="L", means="bandwidth of the kernel")
+    floor: float = real(default=100.0, at_least=0, means="rounding errors within which two points are one")
 
     def init(self, key, space):
         d = _stored_dimension(space)

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from typing import Any
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from featlab.fields import InputError, flag, real, whole
+from featlab.core.validation import InputError, flag, function, real, whole
+from featlab.data import power_law
 from featlab.networks._network import AbstractNetwork, _stored_dimension
 
 
@@ -31,12 +34,14 @@ class TwoLayerLinear(AbstractNetwork):
     as their sum.
     """
 
-    width: int = whole(default=0, at_least=0)  # rows of W; 0 stands for d
-    diagonal: bool = flag(default=False)
-    tasks: int = whole(default=1, at_least=1)  # m
-    init_scale: float = real(default=1.0, above=0)  # s
-    decay: float = real(default=0.0)  # p, of the start
-    bound: float | None = real(default=None, above=0, optional=True)  # b
+    width: int = whole(default=0, at_least=0, means="rows of W, 0 standing for d", span=(0, 256))
+    diagonal: bool = flag(default=False, means="a diagonal first layer")
+    tasks: int = whole(default=1, at_least=1, symbol="m", means="tasks", span=(1, 100))
+    init_scale: float = real(default=1.0, above=0, symbol="s", means="scale of the start")
+    decay: float = real(default=0.0, symbol="p", means="exponent of the start's decay", span=(-2, 2))
+    bound: float | None = real(
+        default=None, above=0, optional=True, symbol="b", means="bound on the logarithms of W"
+    )
 
     @classmethod
     def examples(cls):
@@ -110,3 +115,30 @@ class TwoLayerLinear(AbstractNetwork):
     def _unbounded(self, logarithms):
         """The parameters that stand for these logarithms."""
         return logarithms if self.bound is None else self.bound * jnp.arctanh(logarithms / self.bound)
+
+
+class AlignedLinear(TwoLayerLinear):
+    r"""A first layer that begins diagonal with $W^\top W = \mathrm{diag}(s^2 j^{-2p} \nu_j)$, for any law $\nu$.
+
+    With $\nu_j$ the variances of the coefficients of the tasks, ridge regression on $Wx$ is the Bayes estimator.
+    """
+
+    metric: Callable = function(
+        "a function of j = 1, ..., d, such as power_law(2)",
+        default=power_law(0.0),
+        symbol=r"\nu_j",
+        means="law that the start is aligned with",
+    )
+
+    @classmethod
+    def examples(cls) -> Any:
+        return (cls(diagonal=True, metric=power_law(2.0)),)
+
+    def __check_init__(self):
+        if not self.diagonal or self.bound is not None:
+            raise InputError("AlignedLinear needs diagonal=true and no bound: its start is given by logarithms.")
+
+    def init(self, key, space):
+        params, space = super().init(key, space)
+        j = jnp.arange(1, len(params.first) + 1, dtype=float)
+        return LinearLayers(params.first + jnp.log(self.metric(j)) / 2, params.head), space

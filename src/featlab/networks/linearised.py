@@ -5,7 +5,8 @@ from typing import Any
 import equinox as eqx
 import jax
 
-from featlab.fields import part
+from featlab.core.sees import Sees
+from featlab.core.validation import part
 from featlab.networks._network import AbstractNetwork
 from featlab.networks.activations import relu_power
 from featlab.networks.truncated_relu import TruncatedReLU
@@ -36,8 +37,8 @@ class Linearised(AbstractNetwork):
         return (cls(network), cls(TruncatedReLU(width=4, weights_scale=0.2, biases_scale=0.1)))
 
     @property
-    def equivariant(self):
-        return self.network.equivariant
+    def sees(self):
+        return max(Sees.VECTORS, self.network.sees)
 
     @property
     def centred(self):

@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from featlab.fields import function, real, whole
+from featlab.core.validation import function, real, whole
 from featlab.networks._network import AbstractProductNetwork
 
 
@@ -30,10 +30,12 @@ class MeanFieldFeatures(AbstractProductNetwork):
     Kim and Suzuki (2024).
     """
 
-    width: int = whole(at_least=1)  # N
-    outputs: int = whole(default=1, at_least=1)  # k
-    activation: Callable = function("an activation, such as jnp.tanh", default=jax.nn.sigmoid)  # sigma
-    init_scale: float = real(default=1.0, at_least=0)  # s
+    width: int = whole(at_least=1, symbol="N", means="particles", span=(1, 256))
+    outputs: int = whole(default=1, at_least=1, symbol="k", means="features", span=(1, 20))
+    activation: Callable = function(
+        "an activation, such as jnp.tanh", default=jax.nn.sigmoid, symbol=r"\sigma", means="activation"
+    )
+    init_scale: float = real(default=1.0, at_least=0, symbol="s", means="scale of the start")
 
     @classmethod
     def examples(cls):

@@ -15,7 +15,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from featlab.fields import InputError, function, real, whole
+from featlab.core.validation import InputError, function, real, whole
 from featlab.networks._network import AbstractProductNetwork
 from featlab.networks.activations import relu
 
@@ -82,13 +82,17 @@ class MLP(AbstractProductNetwork):
     Jacot et al. (2018); Mei, Montanari and Nguyen (2018); Yang and Hu (2021).
     """
 
-    width: int = whole(at_least=1)  # m
-    depth: int = whole(default=1, at_least=1)  # L, hidden layers
-    activation: Callable = function("an activation, such as jnp.tanh or relu", default=relu)  # sigma
+    width: int = whole(at_least=1, symbol="m", means="neurons in each layer", span=(1, 256))
+    depth: int = whole(default=1, at_least=1, symbol="L", means="hidden layers", span=(1, 8))
+    activation: Callable = function(
+        "an activation, such as jnp.tanh or relu", default=relu, symbol=r"\sigma", means="activation"
+    )
     scaling: str = "standard"
-    init_scale: float = real(default=1.0, at_least=0)  # s
-    output_scale: float = real(default=1.0, at_least=0)
-    bias_scale: float | None = real(default=None, at_least=0, optional=True)  # s_b
+    init_scale: float = real(default=1.0, at_least=0, symbol="s", means="scale of the start")
+    output_scale: float = real(default=1.0, at_least=0, means="scale of the last layer at the start")
+    bias_scale: float | None = real(
+        default=None, at_least=0, optional=True, symbol="s_b", means="scale of the biases at the start"
+    )
 
     @classmethod
     def examples(cls):

@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from featlab.fields import real, whole
+from featlab.core.validation import real, whole
 from featlab.networks._network import AbstractProductNetwork
 
 
@@ -35,10 +35,18 @@ class SymmetricReLU(AbstractProductNetwork):
     Allen-Zhu and Li (2020).
     """
 
-    width: int = whole(at_least=1)  # m
-    init_scale: float = real(default=0.01, at_least=0)  # sigma_1
-    threshold: float = real(default=0.0, at_least=0)  # b / sigma_1 at the start
-    smoothing: float | None = real(default=None, above=0, optional=True)  # sigma_rho
+    width: int = whole(at_least=1, symbol="m", means="neurons", span=(1, 256))
+    init_scale: float = real(default=0.01, at_least=0, symbol=r"\sigma_1", means="scale of the start")
+    threshold: float = real(
+        default=0.0,
+        at_least=0,
+        symbol=r"b / \sigma_1",
+        means="threshold over the scale of the start",
+        span=(0, 10),
+    )
+    smoothing: float | None = real(
+        default=None, above=0, optional=True, symbol=r"\sigma_\rho", means="noise that smooths each neuron"
+    )
 
     @classmethod
     def examples(cls):

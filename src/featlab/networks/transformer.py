@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import ClassVar
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from featlab.fields import real, whole
-from featlab.networks._network import AbstractProductNetwork
+from featlab.core.sees import Sees
+from featlab.core.validation import real, whole
+from featlab.networks._network import AbstractAttention
 
 
 class QueryKeyValue(eqx.Module):
@@ -21,7 +23,7 @@ class QueryKeyValue(eqx.Module):
     value: Float[Array, "class neuron column"]  # W_V; the classes are +1, then -1
 
 
-class TwoLayerTransformer(AbstractProductNetwork):
+class TwoLayerTransformer(AbstractAttention):
     r"""Softmax attention summed over its queries, under two classes of value neurons.
 
     $$f(X) = F_{+1}(X) - F_{-1}(X), \qquad
@@ -35,9 +37,13 @@ class TwoLayerTransformer(AbstractProductNetwork):
     Li, Huang, Han, Zhou, Suzuki, Zhu and Chen (2025).
     """
 
-    head: int = whole(default=16, at_least=1)  # m_k, the neurons of W_Q and W_K
-    value_neurons: int = whole(default=16, at_least=1)  # m_v, in each class
-    init_scale: float = real(default=0.001, at_least=0)  # sigma_0
+    sees: ClassVar[Sees] = Sees.PRODUCTS
+
+    head: int = whole(default=16, at_least=1, symbol="m_k", means="neurons of queries and keys", span=(1, 256))
+    value_neurons: int = whole(
+        default=16, at_least=1, symbol="m_v", means="value neurons in each class", span=(1, 256)
+    )
+    init_scale: float = real(default=0.001, at_least=0, symbol=r"\sigma_0", means="scale of the start")
 
     @classmethod
     def examples(cls):

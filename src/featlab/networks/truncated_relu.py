@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from featlab.fields import InputError, real, whole
+from featlab.core.validation import InputError, real, whole
 from featlab.networks._network import AbstractProductNetwork
 
 
@@ -44,12 +44,18 @@ class TruncatedReLU(AbstractProductNetwork):
 
     centred: ClassVar[bool] = True
 
-    width: int = whole(at_least=2)  # 2m
-    weights_scale: float = real(default=1.0, at_least=0)  # sigma_w
-    biases_scale: float = real(default=0.0, at_least=0)  # sigma_b
-    head_scale: float = real(default=1.0, at_least=0)  # sigma_a
-    power: float = real(default=0.0)  # p
-    noise_scale: float | None = real(default=None, above=0, optional=True)  # sigma_xi
+    width: int = whole(at_least=2, symbol="2m", means="neurons", span=(2, 256))
+    weights_scale: float = real(
+        default=1.0, at_least=0, symbol=r"\sigma_w", means="scale of the weights at the start"
+    )
+    biases_scale: float = real(
+        default=0.0, at_least=0, symbol=r"\sigma_b", means="scale of the biases at the start"
+    )
+    head_scale: float = real(default=1.0, at_least=0, symbol=r"\sigma_a", means="scale of the head at the start")
+    power: float = real(default=0.0, symbol="p", means="power of the width over the output", span=(0, 1))
+    noise_scale: float | None = real(
+        default=None, above=0, optional=True, symbol=r"\sigma_\xi", means="noise inside each neuron"
+    )
 
     @classmethod
     def examples(cls):

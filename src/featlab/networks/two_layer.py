@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from featlab.fields import flag, function, real, whole
+from featlab.core.validation import flag, function, real, whole
 from featlab.networks._network import AbstractProductNetwork
 from featlab.networks.activations import leaky_relu, relu
 
@@ -113,12 +113,14 @@ class TwoLayer(AbstractTwoLayer):
     start being taken away, so that the first residual is $y$ itself.
     """
 
-    width: int = whole(at_least=1)  # N
-    activation: Callable = function("an activation, such as jnp.tanh or centred(relu)", default=relu)  # sigma
-    power: float = real(default=0.5)  # p
-    init_scale: float = real(default=1.0, at_least=0)  # s
-    centred: bool = flag(default=False)
-    train_head: bool = flag(default=False)
+    width: int = whole(at_least=1, symbol="N", means="neurons", span=(1, 256))
+    activation: Callable = function(
+        "an activation, such as jnp.tanh or centred(relu)", default=relu, symbol=r"\sigma", means="activation"
+    )
+    power: float = real(default=0.5, symbol="p", means="power of the width over the output", span=(0, 1))
+    init_scale: float = real(default=1.0, at_least=0, symbol="s", means="scale of the start")
+    centred: bool = flag(default=False, means="output of the start taken away")
+    train_head: bool = flag(default=False, means="the head trains")
 
     @classmethod
     def examples(cls):
@@ -140,10 +142,12 @@ class RandomFeatures(AbstractTwoLayer):
     Rahimi and Recht (2007).
     """
 
-    width: int = whole(at_least=1)  # N
-    activation: Callable = function("an activation, such as jnp.tanh or centred(relu)", default=relu)  # sigma
-    init_scale: float = real(default=1.0, at_least=0)  # s
-    centred: bool = flag(default=False)
+    width: int = whole(at_least=1, symbol="N", means="neurons", span=(1, 256))
+    activation: Callable = function(
+        "an activation, such as jnp.tanh or centred(relu)", default=relu, symbol=r"\sigma", means="activation"
+    )
+    init_scale: float = real(default=1.0, at_least=0, symbol="s", means="scale of the start")
+    centred: bool = flag(default=False, means="output of the start taken away")
 
     power: ClassVar[float] = 0.5
 

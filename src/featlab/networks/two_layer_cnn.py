@@ -11,7 +11,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from featlab.fields import flag, function, real, whole
+from featlab.core.sees import Sees
+from featlab.core.validation import flag, function, real, whole
 from featlab.networks._network import AbstractProductNetwork
 from featlab.networks.activations import leaky_relu, relu, relu_power
 
@@ -36,14 +37,18 @@ class TwoLayerCNN(AbstractProductNetwork):
     weights and biases are uniform on $\pm d^{-1/2}$ (`init_scale` then plays no part).
     """
 
-    width: int = whole(at_least=1)  # m, filters in each class
-    activation: Callable = function("an activation, such as relu or relu_power(3)", default=relu)  # sigma
-    init_scale: float = real(default=0.01, at_least=0)  # sigma_0
-    average_filters: bool = flag(default=True)  # 1/m
-    average_patches: bool = flag(default=False)
-    bias: bool = flag(default=False)
-    train_head: bool = flag(default=False)
-    uniform_start: bool = flag(default=False)
+    sees: ClassVar[Sees] = Sees.PRODUCTS
+
+    width: int = whole(at_least=1, symbol="m", means="filters in each class", span=(1, 256))
+    activation: Callable = function(
+        "an activation, such as relu or relu_power(3)", default=relu, symbol=r"\sigma", means="activation"
+    )
+    init_scale: float = real(default=0.01, at_least=0, symbol=r"\sigma_0", means="scale of the start")
+    average_filters: bool = flag(default=True, means="mean over filters, not their sum")
+    average_patches: bool = flag(default=False, means="mean over patches, not their sum")
+    bias: bool = flag(default=False, means="a bias in each filter")
+    train_head: bool = flag(default=False, means="the head trains")
+    uniform_start: bool = flag(default=False, means="PyTorch's default start")
 
     classes: ClassVar[tuple[int, ...]] = (1, -1)
 

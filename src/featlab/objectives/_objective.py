@@ -8,8 +8,9 @@ import equinox as eqx
 import jax
 from jaxtyping import Array, Float, PRNGKeyArray
 
+from featlab.core.sees import Sees
+from featlab.core.validation import InputError, Part, function
 from featlab.data import Batch
-from featlab.fields import InputError, Part, function
 from featlab.networks import AbstractNetwork
 from featlab.objectives.losses import logistic, squared
 
@@ -17,11 +18,12 @@ from featlab.objectives.losses import logistic, squared
 class AbstractObjective(Part):
     """A number to make small, of the parameters and a batch.
 
-    It is `equivariant` when it sees the inputs only through the network's outputs. A stochastic objective
-    (fresh noise or labels every step) takes its randomness from the key; what probes may want goes into aux.
+    It `sees` no coordinates when it meets inputs only through the network. A stochastic objective (fresh noise or
+    labels every step) takes its randomness from the key; what probes may want goes into aux.
     """
 
-    equivariant: ClassVar[bool] = False
+    sees: ClassVar[Sees] = Sees.COORDINATES
+    of: ClassVar[tuple[type, ...]] = ()  # kinds that the network and the data must be of
     network: eqx.AbstractVar[AbstractNetwork | None]
 
     def bind(self, network: AbstractNetwork) -> Self:
@@ -40,7 +42,7 @@ class AbstractObjective(Part):
 class Supervised(AbstractObjective):
     r"""The mean loss over the batch: $L = \frac1n \sum_i \ell(f(x_i), y_i)$. The outputs are the aux."""
 
-    equivariant: ClassVar[bool] = True
+    sees: ClassVar[Sees] = Sees.PRODUCTS
     network: AbstractNetwork | None = None
     loss: Callable = function("a loss, such as logistic or squared", default=logistic)
 

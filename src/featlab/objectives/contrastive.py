@@ -13,8 +13,9 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
+from featlab.core.sees import Sees
+from featlab.core.validation import InputError, flag, real
 from featlab.data import Batch
-from featlab.fields import InputError, flag, real
 from featlab.networks import AbstractNetwork
 from featlab.objectives._objective import AbstractObjective
 
@@ -39,11 +40,11 @@ class InfoNCE(AbstractObjective):
     Huang, Han, Chen, Cao, Xu and Suzuki (2024).
     """
 
-    equivariant: ClassVar[bool] = True
+    sees: ClassVar[Sees] = Sees.VECTORS
     network: AbstractNetwork | None = None
-    temperature: float = real(default=0.5, above=0)  # tau
+    temperature: float = real(default=0.5, above=0, symbol=r"\tau", means="temperature")
     negatives: str = "opposite"
-    stop_gradient: bool = flag(default=True)  # sg
+    stop_gradient: bool = flag(default=True, means="no gradient through the candidates")
 
     @classmethod
     def examples(cls):

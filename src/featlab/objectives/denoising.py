@@ -13,7 +13,8 @@ from typing import ClassVar
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
-from featlab.fields import InputError, real
+from featlab.core.sees import Sees
+from featlab.core.validation import real
 from featlab.networks import AbstractNetwork, AbstractProductNetwork
 from featlab.objectives._objective import AbstractObjective
 
@@ -36,9 +37,10 @@ class Denoising(AbstractObjective):
     Han, Huang, Cao and Zou (2025).
     """
 
-    equivariant: ClassVar[bool] = True
+    sees: ClassVar[Sees] = Sees.VECTORS
+    of: ClassVar[tuple[type, ...]] = (AbstractProductNetwork,)
     network: AbstractNetwork | None = None
-    t: float = real(default=0.2, above=0)
+    t: float = real(default=0.2, above=0, symbol="t", means="diffusion time")
 
     @classmethod
     def examples(cls):
@@ -46,11 +48,7 @@ class Denoising(AbstractObjective):
 
     def __call__(self, params, batch, key):
         assert self.network is not None, "bind() the objective to a network first"
-        if not isinstance(self.network, AbstractProductNetwork):
-            raise InputError(
-                f"Denoising needs a network that says which vectors meet the input, such as Denoiser, got "
-                f"{type(self.network).__name__}."
-            )
+        assert isinstance(self.network, AbstractProductNetwork)
         weights = self.network.weights(params)
         alpha, beta = scales(self.t)
         products = alpha * batch.inputs @ weights.T

@@ -13,17 +13,14 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
+from featlab.core.sees import Sees
+from featlab.core.validation import InputError, real, whole
 from featlab.data import Batch
 from featlab.data.prompts import task_vectors
-from featlab.fields import InputError, real, whole_if_exact
 from featlab.networks import AbstractNetwork
 from featlab.objectives._objective import AbstractObjective
 
 MODELS = ("attention", "static")
-
-
-def _length(length) -> Any:
-    return whole_if_exact(length)
 
 
 class InContextRisk(AbstractObjective):
@@ -44,11 +41,15 @@ class InContextRisk(AbstractObjective):
     Kim and Suzuki (2024).
     """
 
-    equivariant: ClassVar[bool] = True
+    sees: ClassVar[Sees] = Sees.VECTORS
     network: AbstractNetwork | None = None
     model: str = "static"
-    length: int | None = eqx.field(default=None, converter=_length)  # n, pairs of a prompt
-    jitter: float = real(default=1e-6, at_least=0)  # epsilon
+    length: int | None = whole(
+        default=None, optional=True, symbol="n", means="pairs of a prompt, none for long ones"
+    )
+    jitter: float = real(
+        default=1e-6, at_least=0, symbol=r"\epsilon", means="share of the trace that is added to the diagonal"
+    )
 
     @classmethod
     def examples(cls):
@@ -57,11 +58,6 @@ class InContextRisk(AbstractObjective):
     def __check_init__(self):
         if self.model not in MODELS:
             raise InputError(f"InContextRisk.model must be 'attention' or 'static', got {self.model!r}.")
-        if self.length is not None and (not isinstance(self.length, int) or self.length < 1):
-            raise InputError(
-                "InContextRisk.length must be a whole number of at least 1, or left out for long prompts, "
-                f"got {self.length!r}."
-            )
 
     def __call__(self, params, batch, key):
         assert self.network is not None, "bind() the objective to a network first"

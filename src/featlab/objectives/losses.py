@@ -5,7 +5,7 @@ from __future__ import annotations
 import jax
 import jax.numpy as jnp
 
-from featlab.fields import InputError
+from featlab.core.validation import InputError
 
 
 def hinge(outputs, labels):

@@ -9,8 +9,9 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from featlab.fields import real
-from featlab.linear_algebra import solve_positive
+from featlab.core.linear_algebra import solve_positive
+from featlab.core.sees import Sees
+from featlab.core.validation import real
 from featlab.networks import AbstractNetwork
 from featlab.objectives._objective import AbstractObjective
 
@@ -38,11 +39,15 @@ class ProfileRidge(AbstractObjective):
     is NaN, and the run counts as diverged.
     """
 
-    equivariant: ClassVar[bool] = True
+    sees: ClassVar[Sees] = Sees.VECTORS
 
-    penalty: float = real(above=0)  # lambda
-    dof: float = real(default=0.0, at_least=0)  # sigma'^2
-    label_noise: float | None = real(default=None, at_least=0, optional=True)  # s
+    penalty: float = real(above=0, symbol=r"\lambda", means="ridge penalty")
+    dof: float = real(
+        default=0.0, at_least=0, symbol=r"\sigma'^2", means="weight of the degrees of freedom", span=(0, 10)
+    )
+    label_noise: float | None = real(
+        default=None, at_least=0, optional=True, symbol="s", means="largest label noise"
+    )
     network: AbstractNetwork | None = None
 
     @classmethod

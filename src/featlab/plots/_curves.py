@@ -10,7 +10,7 @@ import scipy.stats
 import xarray as xr
 from matplotlib.axes import Axes
 
-from featlab.fields import InputError
+from featlab.core.validation import InputError
 
 
 class Curve(NamedTuple):

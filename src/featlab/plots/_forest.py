@@ -22,8 +22,6 @@ MARKS: dict[str, dict[str, Any]] = {
     "inconclusive": {"marker": "D", "color": YELLOW},
 }
 _LABEL = 44  # letters in a line
-_TWO_SIDED = ("scales_as", "agrees", "switches_at")
-_AT_MOST = ("bounded_by", "identity")
 _HALF = 0.38  # of a row, the band's height
 
 
@@ -45,14 +43,14 @@ def place(check: Mapping[str, Any]) -> Row:
     """
     at, low, high = (_number(check[name]) for name in ("measured", "low", "high"))
     expected, margin = float(check["expected"]), float(check["margin"])
-    if check["kind"] in _TWO_SIDED:
+    if two_sided(check):
         unit = margin or 1.0
         return Row((at - expected) / unit, (low - expected) / unit, (high - expected) / unit, (-1.0, 1.0), 0.0)
     bound = _bound(check)
     ends = [abs(end) for end in (low, high) if math.isfinite(end)]
     unit = abs(bound) or max(ends, default=0.0) or 1.0
     edge = bound / unit
-    allowed = (-math.inf, edge) if check["kind"] in _AT_MOST else (edge, math.inf)
+    allowed = (-math.inf, edge) if check.get("lower") is None else (edge, math.inf)
     return Row(at / unit, low / unit, high / unit, allowed, edge, bound == 0)
 
 
@@ -118,19 +116,25 @@ def _label(check: Mapping[str, Any]) -> str:
 
 
 def _numbers(check: Mapping[str, Any]) -> str:
-    if check["kind"] in _TWO_SIDED:
+    if two_sided(check):
         theory = f"theory {as_fraction(float(check['expected']))} ± {float(check['margin']):.2g}"
     else:
-        theory = f"theory {'≤' if check['kind'] in _AT_MOST else '≥'} {_bound(check):.3g}"
+        theory = f"theory {'≤' if check.get('lower') is None else '≥'} {_bound(check):.3g}"
     at, low, high = (_number(check[name]) for name in ("measured", "low", "high"))
     measured = f"{at:.3g} [{low:.3g}, {high:.3g}]" if math.isfinite(at) else "not measured"
     return f"{measured}\n{theory}"
 
 
+def two_sided(check: Mapping[str, Any]) -> bool:
+    """Whether theory allows a value and a margin around it; otherwise one side of a bound."""
+    ends = [check.get("lower"), check.get("upper")]
+    if ends == [None, None]:
+        raise ValueError(f"the check {check.get('name')!r} has no region")
+    return None not in ends
+
+
 def _bound(check: Mapping[str, Any]) -> float:
-    if check["kind"] not in (*_AT_MOST, "exceeds"):
-        raise ValueError(f"the kind {check['kind']!r}")
-    return float(check["margin" if check["kind"] == "identity" else "expected"])
+    return float(check["upper"] if check.get("lower") is None else check["lower"])
 
 
 def _number(value: Any) -> float:

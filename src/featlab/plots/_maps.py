@@ -19,11 +19,11 @@ from matplotlib.patheffects import Normal, Stroke
 from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullLocator
 from scipy.ndimage import distance_transform_edt
 
-from featlab.contours import Cells, contour, is_log, positions
-from featlab.fields import InputError, did_you_mean
+from featlab.core.validation import InputError, did_you_mean
 from featlab.plots._curves import symbol
 from featlab.plots._scalings import number
 from featlab.plots._style import BLACK
+from featlab.sweeps.contour import Cells, contour, is_log, positions
 
 # Dark to light at an even pace; the lightest tenth is left to cells without a value.
 COLOURS = ListedColormap(matplotlib.colormaps["viridis"](np.arange(230)))

@@ -8,11 +8,11 @@ import numpy as np
 import xarray as xr
 from matplotlib.axes import Axes
 
-from featlab.contours import cells
-from featlab.fields import InputError
+from featlab.core.validation import InputError
 from featlab.plots._curves import step_dim
 from featlab.plots._scalings import Mean, draw_mean, over_seeds
 from featlab.probes import Probe
+from featlab.sweeps.contour import cells
 
 # The papers' symbols; the training error counts the penalty, as what is minimised does.
 ERRORS = {"ridge_train_error": r"training error  $L_{tr}$", "ridge_test_error": r"test error  $L_{te}$"}

@@ -10,7 +10,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, MaxNLocator, NullLocator
 
-from featlab.claims._judge import student_interval
+from featlab.claims.intervals import student_interval
 from featlab.plots._style import BLACK, BLUE, GREY, RED, YELLOW, legend_above
 
 BAND = "#D0D0D0"  # what theory allows

@@ -6,12 +6,12 @@ from typing import NamedTuple
 
 import xarray as xr
 
+from featlab.core.validation import InputError
 from featlab.data import AbstractIndexModel, SingleIndex
-from featlab.description import rebuild
 from featlab.experiment import Experiment
-from featlab.fields import InputError
 from featlab.networks import AbstractTwoLayer
-from featlab.task import unbatched
+from featlab.problem import unbatched
+from featlab.text import rebuild
 from featlab.theory.one_step import Teacher
 from featlab.theory.random_features import Activation, proportions
 

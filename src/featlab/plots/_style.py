@@ -11,7 +11,7 @@ import matplotlib
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from featlab.fields import InputError
+from featlab.core.validation import InputError
 
 # Paul Tol's high-contrast colours: far apart in lightness, so they stay apart in grey. No two curves of a
 # panel differ by colour alone.
@@ -60,7 +60,7 @@ def house_style() -> Iterator[None]:
 
 
 def panels(count: int = 1) -> tuple[Figure, list[Axes]]:
-    """A figure with so many panels side by side; call it inside `house_style`."""
+    """A figure with `count` panels side by side; call it inside `house_style`."""
     figure = Figure(figsize=(7.5 if count == 1 else 6.5 * count, 5.6), layout="constrained")
     return figure, list(figure.subplots(1, count, squeeze=False)[0])
 

@@ -9,7 +9,7 @@ import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from featlab.fields import InputError, did_you_mean
+from featlab.core.validation import InputError, did_you_mean
 from featlab.plots._curves import Curve, curve, described, draw, is_geometric, note, shown, spans_decades, step_dim
 from featlab.plots._looks import look, shared_legend
 from featlab.plots._style import BLACK, GREY, house_style

@@ -8,13 +8,13 @@ from typing import Any
 import xarray as xr
 from matplotlib.figure import Figure
 
-from featlab.contours import Cells, cells, checked_number, contour
-from featlab.fields import InputError
+from featlab.core.validation import InputError
 from featlab.plots._looks import look, shared_legend
 from featlab.plots._maps import Boundary, axes_of, by_label, colour_bar, draw_map, grid_of, norm_of
 from featlab.plots._style import house_style
 from featlab.plots.comparison import by_algorithm
 from featlab.plots.phase_diagram import draw_curve, draw_levels, draw_thresholds, runs_of
+from featlab.sweeps.contour import Cells, cells, checked_number, contour
 
 _PLOT = "comparison_diagrams"
 _COLUMNS = 3

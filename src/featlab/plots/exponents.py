@@ -13,11 +13,11 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from matplotlib.ticker import MaxNLocator
 
-from featlab.fields import InputError
-from featlab.plots._forest import MARKS, REACH, draw_row, place
+from featlab.claims.verdict import Verdict
+from featlab.core.validation import InputError
+from featlab.plots._forest import MARKS, REACH, draw_row, place, two_sided
 from featlab.plots._scalings import BAND, as_fraction, plain
 from featlab.plots._style import BLACK, GREY, house_style
-from featlab.verdict import Verdict
 
 RATES = ("scales_as", "switches_at")
 _ONE_COLUMN = 22  # rows that fit into one
@@ -70,7 +70,7 @@ def _groups(records: Any) -> list[Group]:
     try:
         for one in records:
             record = one.record() if isinstance(one, Verdict) else one
-            rates = [check for check in record["checks"] if check["kind"] in RATES]
+            rates = [check for check in record["checks"] if check["kind"] in RATES and two_sided(check)]
             for check in rates:
                 place(check)
                 if not isinstance(check["name"], str) or check["status"] not in MARKS:

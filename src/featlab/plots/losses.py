@@ -6,7 +6,7 @@ import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from featlab.fields import InputError
+from featlab.core.validation import InputError
 from featlab.plots._curves import curve, described, draw, label_axis, note, shown, spans_decades, step_dim
 from featlab.plots._style import BLACK, BLUE, GREY, RED, YELLOW, house_style, legend_above, panels
 

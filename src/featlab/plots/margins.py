@@ -6,7 +6,7 @@ import numpy as np
 import xarray as xr
 from matplotlib.figure import Figure
 
-from featlab.fields import InputError
+from featlab.core.validation import InputError
 from featlab.plots._curves import axis, described, label_axis, required, step_dim
 from featlab.plots._style import BLACK, BLUE, DARK_RED, house_style, legend_above, panels
 

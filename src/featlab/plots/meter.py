@@ -8,7 +8,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from featlab.fields import InputError
+from featlab.core.validation import InputError
 from featlab.metering import Reading
 from featlab.plots._style import BLACK, BLUE, DARK_RED, GREY, RED, house_style
 
@@ -26,8 +26,8 @@ def meter(reading: Reading, title: str = "") -> Figure:
 
     By how much outputs changed, against what the linearisation at the start says: lazy training lies on the line.
     How far each matrix and the tangent kernel have moved. Which share of the samples has a margin below each
-    value: at 0, so many are not fitted. The eigenvalues of the average gradient outer product and of $W^\top W$,
-    of sum 1.
+    value: at 0, the share that is not fitted. The eigenvalues of the average gradient outer product and of
+    $W^\top W$, of sum 1.
     """
     if not isinstance(reading, Reading):
         raise InputError(f"plots.meter draws what featlab.meter returns, got {type(reading).__name__}.")

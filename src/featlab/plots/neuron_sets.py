@@ -9,7 +9,7 @@ from matplotlib.colors import ListedColormap
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
-from featlab.fields import InputError
+from featlab.core.validation import InputError
 from featlab.plots._style import BLUE, house_style, panels
 
 _COLOURS = ("#FFFFFF", "#C8CCD2", BLUE)  # light, middle, dark: also in grey

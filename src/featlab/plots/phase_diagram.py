@@ -11,8 +11,7 @@ import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from featlab.contours import Cells, cells, checked_number, contour, is_log, positions
-from featlab.fields import InputError
+from featlab.core.validation import InputError
 from featlab.plots._maps import (
     DASHES,
     UNTRAINED,
@@ -30,6 +29,7 @@ from featlab.plots._maps import (
 )
 from featlab.plots._scalings import over_seeds
 from featlab.plots._style import BLACK, BLUE, GREY, RED, house_style, legend_above, panels
+from featlab.sweeps.contour import Cells, cells, checked_number, contour, is_log, positions
 
 _PLOT = "phase_diagram"
 

@@ -9,7 +9,7 @@ import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from featlab.fields import InputError, did_you_mean
+from featlab.core.validation import InputError, did_you_mean
 from featlab.plots._curves import shown, step_dim
 from featlab.plots._scalings import over_seeds
 from featlab.plots._setting import Setting

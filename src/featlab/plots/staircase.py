@@ -11,7 +11,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from featlab.algorithms import GiantStep
-from featlab.fields import InputError
+from featlab.core.validation import InputError
 from featlab.plots._looks import look, shared_legend
 from featlab.plots._ridge_errors import ERRORS, by_penalty, draw_measured, recorded, seeds_of
 from featlab.plots._setting import Setting
@@ -87,7 +87,7 @@ def finite(setting: Setting, penalty: float, alphas: np.ndarray) -> np.ndarray:
     r"""Training and test error for each $\alpha$ of a step with spikes as strong as the $n$ at hand makes them."""
     algorithm, width = setting.experiment.algorithm, setting.network.width
     if not isinstance(algorithm, GiantStep):
-        raise InputError(f"{_PLOT} is about a GiantStep, and {type(algorithm).__name__} is something else.")
+        raise InputError(f"{_PLOT} needs a GiantStep, got {type(algorithm).__name__}.")
     if setting.network.power != 0.5:
         raise InputError(
             f"The theory of one step needs power = 1/2, a ~ N(0, I/N), got {setting.network.power:g}."

@@ -12,12 +12,12 @@ from matplotlib.figure import Figure
 from matplotlib.gridspec import SubplotSpec
 from matplotlib.layout_engine import ConstrainedLayoutEngine
 
-from featlab.fields import InputError
+from featlab.claims.verdict import Verdict
+from featlab.core.validation import InputError
 from featlab.plots import _scalings as draw
-from featlab.plots._forest import MARKS, forest, place, row_height
+from featlab.plots._forest import MARKS, forest, place, row_height, two_sided
 from featlab.plots._scalings import Scaling
 from featlab.plots._style import BLACK, house_style, legend_above
-from featlab.verdict import Verdict
 
 _ROW = 4.7  # inches: the height of a row of panels
 _WIDTHS = {"forest": 13.5, "scaling and drift": 13.5, "scalings": 15.0, "decay": 9.0}
@@ -104,7 +104,8 @@ def _read(record: Any) -> tuple[list[Scaling], list[Decay]]:
                 raise TypeError("the name or status of a check")
         if not isinstance(record["control"]["changes"], str):
             raise TypeError("'changes'")
-        scalings = [draw.read_scaling(check) for check in record["checks"] if check["kind"] == "scales_as"]
+        fitted = [check for check in record["checks"] if check["kind"] == "scales_as" and check["points"]]
+        scalings = [draw.read_scaling(check) for check in fitted if two_sided(check)]
         decays = [_read_decay(check) for check in record["checks"] if "errors" in check["points"]]
     except (KeyError, TypeError, ValueError) as error:
         raise InputError(

@@ -13,6 +13,7 @@ from featlab.probes.agop import feature_ansatz as feature_ansatz
 from featlab.probes.attention import attention_mass as attention_mass
 from featlab.probes.attention import attention_products as attention_products
 from featlab.probes.attention import attention_scores as attention_scores
+from featlab.probes.clocks import AbstractCondition as AbstractCondition
 from featlab.probes.clocks import above as above
 from featlab.probes.clocks import all_of as all_of
 from featlab.probes.clocks import at_end as at_end
@@ -28,6 +29,7 @@ from featlab.probes.coefficients import coefficients as coefficients
 from featlab.probes.coefficients import noise_memorised as noise_memorised
 from featlab.probes.coefficients import products as products
 from featlab.probes.coefficients import signal_learnt as signal_learnt
+from featlab.probes.concentration import concentration as concentration
 from featlab.probes.concepts import concept_components as concept_components
 from featlab.probes.concepts import prompt_errors as prompt_errors
 from featlab.probes.contrastive import downstream_error as downstream_error
@@ -56,6 +58,7 @@ from featlab.probes.mean_field import label_noise_excess as label_noise_excess
 from featlab.probes.mean_field import mean_field_energy as mean_field_energy
 from featlab.probes.metric import criterion as criterion
 from featlab.probes.metric import degrees_of_freedom as degrees_of_freedom
+from featlab.probes.metric import least_criterion as least_criterion
 from featlab.probes.metric import metric_alignment as metric_alignment
 from featlab.probes.metric import metric_spectrum as metric_spectrum
 from featlab.probes.metric import ridge_risk as ridge_risk

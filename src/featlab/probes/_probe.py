@@ -21,11 +21,13 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from featlab.algorithms import AbstractAlgorithm, Info
+from featlab.core.sees import Sees
+from featlab.core.validation import InputError, Part, did_you_mean
 from featlab.data import AbstractVectorModel, Batch
-from featlab.fields import InputError, Part, did_you_mean
 from featlab.networks import AbstractProductNetwork
 from featlab.objectives import Supervised
-from featlab.task import Task, vector_model
+from featlab.probes._needs import misfit, role_of
+from featlab.problem import AbstractReadableProblem, vector_model
 
 
 class View(eqx.Module):
@@ -33,24 +35,24 @@ class View(eqx.Module):
 
     params: Any
     step: Array
-    task: Task
+    problem: AbstractReadableProblem
     algorithm: AbstractAlgorithm
     info: Info | None = None  # of the last step
     prepared: Any = None  # what the probe at hand drew beforehand
 
     @property
     def training(self) -> Batch:
-        return self.task.draw.training
+        return self.problem.draw.training
 
     @property
     def weights(self) -> Float[Array, "row column"]:
         """The weight vectors that meet the input."""
         self._network()
-        return self.task.weights(self.params)
+        return self.problem.weights(self.params)
 
     @property
     def start_weights(self) -> Float[Array, "row column"]:
-        return self._network().weights(self.task.draw.start)
+        return self._network().weights(self.problem.draw.start)
 
     @property
     def first_layer(self) -> Float[Array, "neuron column"]:
@@ -60,11 +62,11 @@ class View(eqx.Module):
     @property
     def vectors(self) -> AbstractVectorModel:
         """The data model, as one whose inputs are built from signals and noise vectors."""
-        model = vector_model(self.task.data)
-        if model is None or not getattr(self.task.network, "classes", ()):
+        model = vector_model(self.problem.data)
+        if model is None or not getattr(self.problem.network, "classes", ()):
             raise InputError(
                 "Coefficients need inputs built from signals and noise vectors and filters with a class; "
-                f"{type(self.task.data).__name__} with {type(self.task.network).__name__} is something else."
+                f"{type(self.problem.data).__name__} with {type(self.problem.network).__name__} is something else."
             )
         return model
 
@@ -80,19 +82,19 @@ class View(eqx.Module):
 
     def losses(self, outputs: Array, labels: Array) -> Array:
         """Each output's loss, where the objective is a mean of such."""
-        if isinstance(self.task.objective, Supervised):
-            return self.task.objective.loss(outputs, labels)
-        raise InputError(f"{type(self.task.objective).__name__} is not a mean of losses; use another probe.")
+        if isinstance(self.problem.objective, Supervised):
+            return self.problem.objective.loss(outputs, labels)
+        raise InputError(f"{type(self.problem.objective).__name__} is not a mean of losses; use another probe.")
 
     def respond(self, products: Float[Array, "input patch row"]) -> Array:
         """The network's outputs for inputs given by their products with the weights."""
-        return self.task.respond(self.params, products)
+        return self.problem.respond(self.params, products)
 
     def _network(self) -> AbstractProductNetwork:
-        if isinstance(self.task.network, AbstractProductNetwork):
-            return self.task.network
+        if isinstance(self.problem.network, AbstractProductNetwork):
+            return self.problem.network
         raise InputError(
-            f"{type(self.task.network).__name__} does not say which vectors meet the input; "
+            f"{type(self.problem.network).__name__} does not say which vectors meet the input; "
             "a probe of weights needs an AbstractProductNetwork."
         )
 
@@ -123,11 +125,11 @@ class Probe(eqx.Module):
 
     function: Callable[..., Any] = eqx.field(static=True)
     variables: tuple[tuple[str, Variable | None], ...] = eqx.field(static=True)
-    equivariant: bool = eqx.field(static=True, default=False)
-    in_products: bool = eqx.field(static=True, default=False)
+    sees: Sees = eqx.field(static=True, default=Sees.COORDINATES)
     options: tuple[tuple[str, Any], ...] = eqx.field(static=True, default=())
     clock: Any = eqx.field(static=True, default=None)  # None: the experiment's
     prepare: Callable[..., Any] | None = eqx.field(static=True, default=None)
+    of: tuple[type, ...] = eqx.field(static=True, default=())  # kinds that the rest of the experiment must be of
 
     @property
     def name(self) -> str:
@@ -144,9 +146,9 @@ class Probe(eqx.Module):
             raise InputError(f"{self.name}.on needs a clock, such as every(10) or at_end, got {clock!r}.")
         return dataclasses.replace(self, clock=clock)
 
-    def prepared(self, task: Task) -> Any:
+    def prepared(self, problem: AbstractReadableProblem) -> Any:
         """What is the same at every reading of one run, drawn once."""
-        return self.prepare(task, **dict(self.options)) if self.prepare is not None else None
+        return self.prepare(problem, **dict(self.options)) if self.prepare is not None else None
 
     def __call__(self, view: View | None = None, /, **options) -> Any:
         if view is None:
@@ -158,6 +160,11 @@ class Probe(eqx.Module):
             return dataclasses.replace(self, options=merged)
         if not isinstance(view, View):
             raise InputError(f"Options of {self.name} are given by name, for instance count=1000, got {view!r}.")
+        problem = view.problem
+        parts = {"data": problem.data, "network": problem.network, "objective": problem.objective}
+        complaint = misfit(self.name, self.of, {**parts, "algorithm": view.algorithm}) if self.of else None
+        if complaint:  # an experiment says so when it is made; this is for a view without one
+            raise InputError(complaint)
         reading = self.function(view, **dict(self.options))
         if reading is None:
             raise InputError(f"The probe {self.name} must return an array, or a dictionary of arrays, got None.")
@@ -180,18 +187,24 @@ class Probe(eqx.Module):
 
 def probe(
     *,
-    equivariant: bool = False,
-    in_products: bool = False,
+    sees: Sees = Sees.COORDINATES,
     prepare: Callable[..., Any] | None = None,
+    of: tuple[type, ...] = (),
     **variables: Variable,
 ) -> Callable[[Callable], Probe]:
     """Make a function of a view a probe that returns these variables.
 
-    `equivariant` promises that rotating all vectors leaves its results as they are, `in_products` that it asks
-    for nothing but the task's own functions, which also exist for a run in products. `prepare(task, **options)`
-    draws once what every reading uses, and `view.prepared` holds it (or None, where nobody drew it).
+    `of` are the kinds of data, network, objective and algorithm that it needs; an experiment of others is refused.
+    It `sees` no coordinates if rotating all vectors leaves its results as they are, and inner products only if it
+    asks for nothing but the problem's own functions. `prepare(problem, **options)` draws once what every reading
+    uses, and `view.prepared` holds it (or None, where nobody drew it).
     """
-    return lambda function: Probe(function, tuple(variables.items()), equivariant, in_products, prepare=prepare)
+    for name, variable in variables.items():
+        if not isinstance(variable, Variable):
+            raise InputError(f"probe({name}=) must be a Variable, got {variable!r}; what it looks at is `sees`.")
+    for kind in of:
+        role_of(kind)  # refuses what is none of them
+    return lambda function: Probe(function, tuple(variables.items()), sees, prepare=prepare, of=of)
 
 
 def as_probe(candidate: Probe | Callable) -> Probe:

@@ -12,8 +12,9 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from featlab.fields import InputError
-from featlab.networks import AbstractNetwork, KernelMachine
+from featlab.core.sees import Sees
+from featlab.core.validation import InputError
+from featlab.networks import AbstractNetwork, AbstractProductNetwork, KernelMachine
 from featlab.probes._probe import Variable, View, probe
 from featlab.theory import agop as theory
 
@@ -25,7 +26,7 @@ def agop(view: View):
 
 
 @probe(
-    equivariant=True,
+    sees=Sees.VECTORS,
     agop_rank=Variable("", r"e^{-\sum_j p_j \log p_j}", "effective rank of the average gradient outer product"),
     agop_mass=Variable(
         "", r"\mathrm{tr}(U M U^\top) / \mathrm{tr}\, M", "share of its trace on the directions of the labels"
@@ -36,11 +37,11 @@ def agop(view: View):
 )
 def agop_subspace(view: View):
     """Whether the function changes along the directions that the labels depend on, and no others."""
-    directions = getattr(view.task.draw.truth, "directions", None)
+    directions = getattr(view.problem.draw.truth, "directions", None)
     if directions is None or directions.shape[-1] != view.training.inputs.shape[-1]:
         raise InputError(
-            f"agop_subspace needs labels that depend on given directions, which {type(view.task.data).__name__} "
-            "does not have; use MultiIndex."
+            f"agop_subspace needs labels that depend on given directions, which "
+            f"{type(view.problem.data).__name__} does not have; use MultiIndex."
         )
     matrix = gradient_product(view)
     return {
@@ -51,7 +52,8 @@ def agop_subspace(view: View):
 
 
 @probe(
-    equivariant=True,
+    of=(AbstractProductNetwork,),
+    sees=Sees.VECTORS,
     feature_root_cosine=Variable(
         "",
         r"\cos(W^\top W, \mathrm{AGOP}^{1/2})",
@@ -68,7 +70,7 @@ def feature_ansatz(view: View):
 
     The cosines are those of `theory.agop.shape_cosine`, to which what all positive matrices share adds nothing.
     """
-    layer, matrix, d = view.first_layer, gradient_product(view), view.task.draw.space.dimension
+    layer, matrix, d = view.first_layer, gradient_product(view), view.problem.draw.space.dimension
     metric = layer.T @ layer
     return {
         "feature_root_cosine": theory.shape_cosine(metric, theory.power(matrix, 0.5), d),
@@ -79,7 +81,7 @@ def feature_ansatz(view: View):
 def gradient_product(view: View) -> Float[Array, "column other"]:
     """The average gradient outer product on the training inputs; padding has no gradient."""
     batch = view.training
-    gradients = input_gradients(view.task.network, view.params, batch.inputs)
+    gradients = input_gradients(view.problem.network, view.params, batch.inputs)
     real = batch.mask.reshape(-1, *[1] * (gradients.ndim - 1))
     rows = jnp.where(real, gradients, 0).reshape(-1, gradients.shape[-1])
     return theory.agop(rows, jnp.sum(batch.mask).astype(rows.dtype))

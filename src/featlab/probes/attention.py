@@ -1,8 +1,8 @@
 r"""Where attention goes: its mass, its scores, and what queries, keys and values have learnt.
 
-For any network with a method `attention` (the softmax rows of an input, given its tokens' products with the
-weights) and with `groups` (which rows of its weights are queries, keys and values), on data built from signals
-and noise. The signal token of an input is the one that holds most of a signal.
+For any `AbstractAttention`, which gives the softmax rows of an input and says which rows of its weights are
+queries, keys and values, on data built from signals and noise. The signal token of an input is the one that holds
+most of a signal.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from typing import Any, NamedTuple
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
+from featlab.core.sees import Sees
 from featlab.data import AbstractVectorModel, Batch
-from featlab.fields import InputError
+from featlab.networks import AbstractAttention
 from featlab.probes._probe import Variable, View, probe
-from featlab.products import Learnt
-from featlab.task import vector_model
+from featlab.problem import Learnt, vector_model
 
 TEST_INPUTS = 1_000  # a mass lies between 0 and 1: known to 0.016 at worst
 
@@ -29,13 +29,13 @@ class Tokens(NamedTuple):
     sign: Float[Array, " sample"]  # of the signal in its token: -1 where that is minus the signal
 
 
-def _test_coins(task, *, count: int = TEST_INPUTS):
-    return task.test_coins(count)
+def _test_coins(problem, *, count: int = TEST_INPUTS):
+    return problem.test_coins(count)
 
 
 @probe(
-    equivariant=True,
-    in_products=True,
+    of=(AbstractVectorModel, AbstractAttention),
+    sees=Sees.PRODUCTS,
     prepare=_test_coins,
     attention_on_signal=Variable("", r"\overline{A_{\ell 1}}", "attention on the signal"),
     attention_of_signal=Variable("", r"A_{11}", "attention of the signal on itself"),
@@ -48,18 +48,18 @@ def _test_coins(task, *, count: int = TEST_INPUTS):
 )
 def attention_mass(view: View, *, count: int = TEST_INPUTS):
     """The share of attention that goes to the signal token: of all queries, of the signal's, of the noise's."""
-    model, task = _model(view), view.task
-    coins = task.test_coins(count) if view.prepared is None else view.prepared
+    model, problem = _model(view), view.problem
+    coins = problem.test_coins(count) if view.prepared is None else view.prepared
     assert coins is not None
-    signals, noise = model.test_products(coins, task.draw.truth, task.draw.space, view.weights)
+    signals, noise = model.test_products(coins, problem.draw.truth, problem.draw.space, view.weights)
     fresh = _masses(view, _put_together(model, coins, signals, noise), coins)
     trained = _masses(view, _training_tokens(view), view.training)
     return {**trained, **{f"test_{name}": value for name, value in fresh.items()}}
 
 
 @probe(
-    equivariant=True,
-    in_products=True,
+    of=(AbstractVectorModel, AbstractAttention),
+    sees=Sees.PRODUCTS,
     value_signal=Variable("", r"\|W_V^\top \mu_j\|", "values of the signals, their mean"),
     value_noise=Variable("", r"\max_i \|W_V^\top \xi_i\|", "largest value of training noise"),
     query_signal=Variable("", r"\|W_Q^\top \mu_j\|", "queries of the signals, their mean length"),
@@ -70,7 +70,7 @@ def attention_mass(view: View, *, count: int = TEST_INPUTS):
 def attention_products(view: View):
     """What values, queries and keys make of the signals and of the training noise, by their lengths."""
     _model(view)
-    signals, noise = view.task.products(view.params)
+    signals, noise = view.problem.products(view.params)
     found = {}
     for name, rows in _groups(view).items():
         of_noise = jnp.linalg.norm(noise[..., rows], axis=-1)
@@ -80,8 +80,8 @@ def attention_products(view: View):
 
 
 @probe(
-    equivariant=True,
-    in_products=True,
+    of=(AbstractVectorModel, AbstractAttention),
+    sees=Sees.PRODUCTS,
     signal_score=Variable(
         "", r"\overline{\langle W_Q x_\ell, W_K x_1 \rangle}", "score of the signal token, mean"
     ),
@@ -118,7 +118,7 @@ def attention_scores(view: View):
 
 
 def _masses(view: View, tokens: Tokens, batch: Batch) -> dict[str, Array]:
-    network: Any = view.task.network
+    network: Any = view.problem.network
     # In products, parameters are what was learnt beside all that is no weight vector.
     params = view.params.rest if isinstance(view.params, Learnt) else view.params
     attention = network.attention(params, tokens.products)
@@ -133,7 +133,7 @@ def _masses(view: View, tokens: Tokens, batch: Batch) -> dict[str, Array]:
 
 
 def _training_tokens(view: View) -> Tokens:
-    return _put_together(_model(view), view.training, *view.task.products(view.params))
+    return _put_together(_model(view), view.training, *view.problem.products(view.params))
 
 
 def _put_together(model: AbstractVectorModel, batch: Batch, signals: Array, noise: Array) -> Tokens:
@@ -155,15 +155,11 @@ def _wide(patches, samples: int) -> list[Array]:
 
 
 def _model(view: View) -> AbstractVectorModel:
-    model, network = vector_model(view.task.data), view.task.network
-    if model is None or not (hasattr(network, "attention") and hasattr(network, "groups")):
-        raise InputError(
-            "Attention is read of a network with a softmax over tokens, such as SoftmaxAttention, on tokens made "
-            f"of signals and noise; {type(view.task.data).__name__} with {type(network).__name__} is not."
-        )
+    model = vector_model(view.problem.data)
+    assert model is not None
     return model
 
 
 def _groups(view: View) -> dict[str, slice]:
-    network: Any = view.task.network
+    network: Any = view.problem.network
     return dict(network.groups)

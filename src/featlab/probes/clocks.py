@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import abc
 import functools
 from collections.abc import Callable
 
@@ -10,14 +11,15 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
-from featlab.fields import Part, function, real, whole
-from featlab.probes._probe import AbstractClock, AbstractSchedule, Probe, as_probe
+from featlab.core.sees import Sees
+from featlab.core.validation import Part, function, real, whole
+from featlab.probes._probe import AbstractClock, AbstractSchedule, Probe, View, as_probe
 
 
 class every(AbstractSchedule):
     """Every k-th step, from 0, and the last one."""
 
-    interval: int = whole(at_least=1)
+    interval: int = whole(at_least=1, means="steps between two readings", span=(1, 100))
 
     @classmethod
     def examples(cls):
@@ -30,7 +32,7 @@ class every(AbstractSchedule):
 class evenly(AbstractSchedule):
     """About so many steps, evenly spaced, with the first and the last."""
 
-    count: int = whole(default=100, at_least=1)
+    count: int = whole(default=100, at_least=1, means="readings of a run", span=(1, 1000))
 
     def times(self, steps: int) -> np.ndarray:
         return np.unique(np.linspace(0, steps, self.count + 1).round().astype(int))
@@ -39,7 +41,7 @@ class evenly(AbstractSchedule):
 class geometric(AbstractSchedule):
     """About so many steps, each a constant factor after the one before, and 0."""
 
-    count: int = whole(default=100, at_least=1)
+    count: int = whole(default=100, at_least=1, means="readings of a run", span=(1, 1000))
 
     def times(self, steps: int) -> np.ndarray:
         between = np.geomspace(1, max(steps, 1), self.count).round().astype(int)
@@ -67,20 +69,29 @@ class first(AbstractClock):
     name: str = eqx.field(static=True, default="first")
 
 
-class AbstractLevel(Part):
+class AbstractCondition(Part):
+    """Whether something holds of a view, that says what it looks at."""
+
+    @property
+    @abc.abstractmethod
+    def sees(self) -> Sees:
+        """The finest thing it looks at."""
+
+    @abc.abstractmethod
+    def __call__(self, view: View) -> Array:
+        """Whether it holds."""
+
+
+class AbstractLevel(AbstractCondition):
     """A condition on a probe's number: its first, or the one called `variable`."""
 
     probe: Probe = eqx.field(converter=as_probe)
-    level: float = real()
+    level: float = real(means="level that is crossed")
     variable: str = eqx.field(static=True, default="")
 
     @property
-    def equivariant(self) -> bool:
-        return self.probe.equivariant
-
-    @property
-    def in_products(self) -> bool:
-        return self.probe.in_products
+    def sees(self) -> Sees:
+        return self.probe.sees
 
 
 class below(AbstractLevel):
@@ -97,7 +108,7 @@ class above(AbstractLevel):
         return self.probe.number(view, self.variable) >= self.level
 
 
-class all_of(Part):
+class all_of(AbstractCondition):
     """A condition: several conditions hold at once."""
 
     conditions: tuple[Callable, ...] = eqx.field(converter=tuple)
@@ -106,12 +117,13 @@ class all_of(Part):
         return functools.reduce(jnp.logical_and, [condition(view) for condition in self.conditions])
 
     @property
-    def equivariant(self) -> bool:
-        return all(getattr(condition, "equivariant", False) for condition in self.conditions)
+    def sees(self) -> Sees:
+        return max(map(seen_by, self.conditions), default=Sees.PRODUCTS)
 
-    @property
-    def in_products(self) -> bool:
-        return all(getattr(condition, "in_products", False) for condition in self.conditions)
+
+def seen_by(condition: Callable) -> Sees:
+    """The finest thing a condition looks at; a plain function does not say."""
+    return condition.sees if isinstance(condition, AbstractCondition) else Sees.COORDINATES
 
 
 class _Throughout(AbstractClock):
@@ -128,9 +140,9 @@ class until(Part):
     """
 
     probe: Probe = eqx.field(converter=as_probe)
-    level: float = real()
-    at_most: int = whole(default=100_000, at_least=1)
-    after: int = whole(default=0, at_least=0)
+    level: float = real(means="level at which a run ends")
+    at_most: int = whole(default=100_000, at_least=1, means="most steps of a run", span=(1, 1_000_000))
+    after: int = whole(default=0, at_least=0, means="fewest steps of a run", span=(0, 10_000))
 
     def reached(self, view) -> Array:
         """Whether the run ends here."""

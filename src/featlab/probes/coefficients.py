@@ -13,6 +13,9 @@ from __future__ import annotations
 
 import jax.numpy as jnp
 
+from featlab.core.sees import Sees
+from featlab.data import AbstractVectorModel
+from featlab.networks import AbstractProductNetwork
 from featlab.probes._probe import Variable, View, probe
 
 GAMMA = Variable("class filter signal", r"\gamma_{j,r}", "signal learnt")
@@ -21,8 +24,8 @@ ALPHA = Variable("", r"\alpha", "what is left of the start")
 
 
 @probe(
-    equivariant=True,
-    in_products=True,
+    of=(AbstractVectorModel, AbstractProductNetwork),
+    sees=Sees.PRODUCTS,
     gamma=GAMMA,
     rho=RHO,
     alpha=ALPHA,
@@ -34,17 +37,18 @@ def coefficients(view: View):
     For an algorithm that leaves the span (sign descent, Adam) they are the projection, and the residual says so.
     """
     count = view.vectors.signal_count
-    on_vectors, alpha, residual = view.task.learnt(view.params, shrinks=view.algorithm.equivariant)
+    shrinks = view.algorithm.sees < Sees.COORDINATES
+    on_vectors, alpha, residual = view.problem.learnt(view.params, shrinks=shrinks)
     named = order_parameters(view, on_vectors[:, :count], on_vectors[:, count:])
     return {**named, "alpha": alpha, "residual": residual}
 
 
 def order_parameters(view: View, on_directions, on_noise):
     """Gamma and rho from the coefficients on the signals' directions and on the noise vectors."""
-    model, truth = view.vectors, view.task.draw.truth
+    model, truth = view.vectors, view.problem.draw.truth
     # The coefficient on mu is the one on its direction over |mu|, and gamma that times |mu|^2. Without a signal
     # there is nothing to have learnt, and gamma is what the weights gained along its direction all the same.
-    noise_power, on_axes = view.task.noise_geometry()
+    noise_power, on_axes = view.problem.noise_geometry()
     along = on_directions + on_noise.reshape(len(on_noise), -1) @ on_axes.reshape(-1, len(truth.norms))
     gamma = jnp.where(truth.norms[None] > 0, on_directions * truth.norms[None], along)
     rho = on_noise.reshape(-1, *noise_power.shape) * noise_power[None]
@@ -59,7 +63,9 @@ def order_parameters(view: View, on_directions, on_noise):
 
 
 @probe(
-    equivariant=True, in_products=True, signal_learnt=Variable("", r"\max \gamma", "largest signal coefficient")
+    of=(AbstractVectorModel, AbstractProductNetwork),
+    sees=Sees.PRODUCTS,
+    signal_learnt=Variable("", r"\max \gamma", "largest signal coefficient"),
 )
 def signal_learnt(view: View):
     """The largest gamma: one number, for a level or a moment."""
@@ -67,7 +73,9 @@ def signal_learnt(view: View):
 
 
 @probe(
-    equivariant=True, in_products=True, noise_memorised=Variable("", r"\max \rho_i", "largest noise coefficient")
+    of=(AbstractVectorModel, AbstractProductNetwork),
+    sees=Sees.PRODUCTS,
+    noise_memorised=Variable("", r"\max \rho_i", "largest noise coefficient"),
 )
 def noise_memorised(view: View, *, sample: int | None = None):
     """The largest rho, of all samples or of one: one number, for a level or a moment."""
@@ -76,8 +84,8 @@ def noise_memorised(view: View, *, sample: int | None = None):
 
 
 @probe(
-    equivariant=True,
-    in_products=True,
+    of=(AbstractVectorModel, AbstractProductNetwork),
+    sees=Sees.PRODUCTS,
     signal_product=Variable("class filter signal", r"\langle w_{j,r}, \mu \rangle", "product with the signal"),
     noise_product=Variable(
         "class filter sample vector", r"\langle w_{j,r}, \xi_i \rangle", "product with the noise"
@@ -86,7 +94,7 @@ def noise_memorised(view: View, *, sample: int | None = None):
 def products(view: View):
     """Inner products of the filters with the signals and with the training noise."""
     model, classes = view.vectors, len(view.class_signs)
-    signals, noise = view.task.products(view.params)
+    signals, noise = view.problem.products(view.params)
     signal = signals.T.reshape(classes, -1, model.signal_count)
     noise = jnp.moveaxis(noise, -1, 0).reshape(classes, -1, *noise.shape[:2])
     return {
@@ -96,8 +104,8 @@ def products(view: View):
 
 
 @probe(
-    equivariant=True,
-    in_products=True,
+    of=(AbstractVectorModel, AbstractProductNetwork),
+    sees=Sees.PRODUCTS,
     gamma_least=Variable("", r"\min \gamma", "smallest signal coefficient"),
     gamma_most=Variable("", r"\max \gamma", "largest signal coefficient"),
     rho_own_least=Variable("", r"\min \overline{\rho}", "smallest coefficient on noise of the filter's own class"),

@@ -10,12 +10,13 @@ import dataclasses
 import jax
 import jax.numpy as jnp
 
+from featlab.core.validation import InputError
 from featlab.data import Batch, ConceptPrompts, Concepts
 from featlab.data.concepts import answerable
-from featlab.fields import InputError
 from featlab.networks import ConceptTransformer
 from featlab.probes._probe import Variable, View, probe
-from featlab.task import unbatched
+from featlab.probes.risk import wrong
+from featlab.problem import unbatched
 
 TEST_PROMPTS = 4000
 LAWS = ("trained", "longer", "mixed", "imbalanced")
@@ -25,6 +26,7 @@ _TEST_NUMBERS = 100_000  # held at a time
 
 
 @probe(
+    of=(ConceptPrompts, ConceptTransformer),
     query_concepts=Variable("concept", r"a_k^\top W_Q a_k", "concept component of the query matrix"),
     query_semantics=Variable("concept", r"b_k^\top W_Q b_k", "semantic component of the query matrix"),
     key_concepts=Variable("concept", r"a_k^\top W_K a_k", "concept component of the key matrix"),
@@ -40,7 +42,7 @@ _TEST_NUMBERS = 100_000  # held at a time
 )
 def concept_components(view: View):
     """Components of the three matrices along concepts and semantics, for each concept."""
-    network, truth = _network(view), view.task.draw.truth
+    network, truth = _network(view), view.problem.draw.truth
     assert isinstance(truth, Concepts)
     params = view.params
     output = network.output_weights(params)
@@ -59,6 +61,7 @@ def concept_components(view: View):
 
 
 @probe(
+    of=(ConceptPrompts, ConceptTransformer),
     prompt_error=Variable("law", r"P(y_q f(H) \leq 0)", "error on fresh answerable prompts of a law"),
     prompt_attention=Variable(
         "law",
@@ -72,9 +75,8 @@ def prompt_errors(view: View, *, law: tuple[str, ...] = LAWS, count: int = TEST_
     `trained`, that of the training prompts; `longer`, prompts of four times the length; `mixed`, positive
     mixtures of the concepts; `imbalanced`, a quarter of the labels positive.
     """
-    prompts, draw = unbatched(view.task.data), view.task.draw
-    if not isinstance(prompts, ConceptPrompts):
-        raise InputError(f"prompt_errors is about ConceptPrompts, got {type(prompts).__name__}.")
+    prompts, draw = unbatched(view.problem.data), view.problem.draw
+    assert isinstance(prompts, ConceptPrompts)
     columns = draw.truth.input_concepts.shape[1]
     for name in law:
         if name not in LAWS:
@@ -110,13 +112,10 @@ def _summed(view: View, batch: Batch):
     outputs = jax.vmap(network, in_axes=(None, 0))(view.params, batch.inputs)
     shares = jax.vmap(network.attended, in_axes=(None, 0))(view.params, batch.inputs)
     alike = jnp.where(batch.coins == batch.labels[:, None], shares, 0)
-    return jnp.sum(counts & (batch.labels * outputs <= 0)), jnp.sum(alike), jnp.sum(counts)
+    return jnp.sum(jnp.where(counts, wrong(batch.labels * outputs), 0)), jnp.sum(alike), jnp.sum(counts)
 
 
 def _network(view: View) -> ConceptTransformer:
-    network = view.task.network
-    if not isinstance(network, ConceptTransformer):
-        raise InputError(
-            f"Concepts are read off a ConceptTransformer, and {type(network).__name__} is something else."
-        )
+    network = view.problem.network
+    assert isinstance(network, ConceptTransformer)
     return network

@@ -11,13 +11,14 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from featlab.core.linear_algebra import qr
+from featlab.core.sees import Sees
 from featlab.data import AbstractPairs
-from featlab.fields import InputError
-from featlab.linear_algebra import qr
 from featlab.networks import PatchEncoder
 from featlab.objectives import InfoNCE
 from featlab.probes._probe import Variable, View, probe
-from featlab.task import vector_model
+from featlab.probes.risk import wrong
+from featlab.problem import vector_model
 
 PROBE_INPUTS = 2000  # labelled inputs of the linear probe, and as many tests
 OTHER_SIGNAL = 0.4  # |nu| / |mu| of the published experiment, 2 and 5
@@ -25,21 +26,20 @@ _RIDGE = 1e-6  # of the variance of a feature: beyond rounding, far below what a
 
 
 @probe(
-    equivariant=True,
-    in_products=True,
+    of=(InfoNCE,),
+    sees=Sees.PRODUCTS,
     relative_loss=Variable("", r"L / \log(1 + M)", "contrastive loss over that of equal similarities"),
 )
 def relative_loss(view: View):
     r"""The contrastive loss over $\log(1 + M)$, its value at a small start; the same level for any $n$."""
-    objective = view.task.objective
-    if not isinstance(objective, InfoNCE):
-        raise InputError(f"relative_loss is about InfoNCE, and the objective is {type(objective).__name__}.")
-    return view.task.value(view.params, view.training) / objective.indifferent(view.training)
+    objective = view.problem.objective
+    assert isinstance(objective, InfoNCE)
+    return view.problem.value(view.params, view.training) / objective.indifferent(view.training)
 
 
 @probe(
-    equivariant=True,
-    in_products=True,
+    of=(AbstractPairs, PatchEncoder),
+    sees=Sees.PRODUCTS,
     encoder_signal=Variable("filter", r"\langle w_r, \mu \rangle", "product of each neuron with the signal"),
     encoder_noise=Variable(
         "filter sample", r"\langle w_r, \xi_i \rangle", "product of each neuron with each noise patch"
@@ -52,8 +52,8 @@ def encoder_products(view: View, *, encoder: int = 0):
 
 
 @probe(
-    equivariant=True,
-    in_products=True,
+    of=(AbstractPairs, PatchEncoder),
+    sees=Sees.PRODUCTS,
     encoder_ratio=Variable(
         "",
         r"\max_r |\langle w_r, \mu \rangle| \,/\, \frac1n \sum_i \max_r \langle w_r, \xi_i \rangle",
@@ -78,8 +78,8 @@ def encoder_ratio(view: View, *, encoder: int = 0):
 
 
 @probe(
-    equivariant=True,
-    in_products=True,
+    of=(AbstractPairs, PatchEncoder),
+    sees=Sees.PRODUCTS,
     downstream_error=Variable("", r"P(y \hat f(x) \leq 0)", "error of a linear probe on fresh inputs"),
     shifted_error=Variable(
         "", r"P(y \hat f(x) \leq 0),\ \mu \to \nu", "error of the same probe where the signal has another strength"
@@ -93,7 +93,7 @@ def downstream_error(view: View, *, encoder: int = 0, count: int = PROBE_INPUTS,
     would be trivial, the signal's being free of noise.
     """
     network, data = _parts(view)
-    draw, rows = view.task.draw, view.task.weights(view.params)[network.rows_of(encoder)]
+    draw, rows = view.problem.draw, view.problem.weights(view.params)[network.rows_of(encoder)]
     signal = draw.truth.vectors[data.signal_of(encoder)] @ rows.T
     noise_key, label_key = jax.random.split(draw.test_key)
     noise: Any = draw.space.fresh_products(noise_key, rows, 2 * count, draw.truth.directions, unit_norm=True)
@@ -109,7 +109,7 @@ def downstream_error(view: View, *, encoder: int = 0, count: int = PROBE_INPUTS,
     head = linear_probe(embedded(fitted, 1.0), labels[fitted])
 
     def error(strength):
-        return jnp.mean(jnp.where(labels[tested] * head(embedded(tested, strength)) > 0, 0.0, 1.0))
+        return jnp.mean(wrong(labels[tested] * head(embedded(tested, strength))))
 
     return {"downstream_error": error(1.0), "shifted_error": error(shift)}
 
@@ -134,16 +134,12 @@ def _products(view: View, encoder: int) -> tuple[Float[Array, " filter"], Float[
     """Of the neurons of one view with its signal, and with the noise patch of each training sample."""
     network, data = _parts(view)
     rows = network.rows_of(encoder)
-    signals, noise = view.task.products(view.params)
+    signals, noise = view.problem.products(view.params)
     patches = data.composed(view.training, signals, noise)  # (sample, patch, row)
     return signals[data.signal_of(encoder), rows], patches[:, 2 * encoder + 1, rows].T
 
 
 def _parts(view: View) -> tuple[PatchEncoder, AbstractPairs]:
-    network, data = view.task.network, vector_model(view.task.data)
-    if not isinstance(network, PatchEncoder) or not isinstance(data, AbstractPairs):
-        raise InputError(
-            "Probes of encoders need a PatchEncoder and pairs of views, such as AugmentedPairs or Modalities; "
-            f"{type(view.task.data).__name__} with {type(network).__name__} is something else."
-        )
+    network, data = view.problem.network, vector_model(view.problem.data)
+    assert isinstance(network, PatchEncoder) and isinstance(data, AbstractPairs)
     return network, data

@@ -5,17 +5,18 @@ from __future__ import annotations
 import jax
 import jax.numpy as jnp
 
-from featlab.fields import InputError
+from featlab.core.sees import Sees
+from featlab.data import AbstractVectorModel
+from featlab.networks import AbstractProductNetwork
 from featlab.objectives.denoising import mean_loss, scales
 from featlab.probes._probe import Variable, View, probe
-from featlab.task import vector_model
 
 NOISE_TIMES = (0.01, 0.03, 0.1, 0.2, 0.3, 0.5, 1.0, 2.0)  # from hardly any noise to little else
 
 
 @probe(
-    equivariant=True,
-    in_products=True,
+    of=(AbstractVectorModel,),
+    sees=Sees.PRODUCTS,
     signal_product=Variable(
         "", r"|\langle w_r, \mu_j \rangle|", "product of weights and signals: mean magnitude over neurons, classes"
     ),
@@ -35,7 +36,8 @@ def feature_balance(view: View):
 
 
 @probe(
-    equivariant=True,
+    of=(AbstractVectorModel,),
+    sees=Sees.VECTORS,
     first_balance=Variable(
         "",
         r"\frac{|\langle \nabla_0 L, \mu \rangle|}{|\langle \nabla_0 L, \xi \rangle|}",
@@ -44,24 +46,20 @@ def feature_balance(view: View):
 )
 def first_step_balance(view: View):
     """How much of the signals the first step of gradient descent adds, beside how much of the training noise."""
-    gradient = view.task.gradient(view.task.start, view.training, view.task.draw.algorithm_key)
+    gradient = view.problem.gradient(view.problem.start, view.training, view.problem.draw.algorithm_key)
     signal, noise = _sizes(view, gradient)
     return signal / noise
 
 
 def _sizes(view: View, params):
     """Mean magnitudes of the products of weights, or of a gradient, with the signals and the training noise."""
-    if vector_model(view.task.data) is None:
-        raise InputError(
-            "A balance of features needs inputs built from signals and noise vectors, such as SignalTokens, got "
-            f"{type(view.task.data).__name__}."
-        )
-    signals, noise = view.task.products(params)
+    signals, noise = view.problem.products(params)
     return jnp.mean(jnp.abs(signals)), view.training.mean(jnp.abs(noise))
 
 
 @probe(
-    equivariant=True,
+    of=(AbstractProductNetwork,),
+    sees=Sees.VECTORS,
     denoising_loss=Variable(
         "noise_time", "L(t)", "loss of the same weights at other noise levels, less that of finding none"
     ),
@@ -79,7 +77,7 @@ def denoising_losses(view: View, *, noise_time: tuple[float, ...] = NOISE_TIMES)
 
 
 @probe(
-    equivariant=True,
+    sees=Sees.VECTORS,
     relative_slope=Variable(
         "", r"\|\nabla L\| \|w\| / |L|", "length of the gradient, in units of loss over length of the weights"
     ),
@@ -90,6 +88,6 @@ def relative_slope(view: View):
     While a loss grows in magnitude like a power of the weights this is the power at least; at a stationary point
     it is 0.
     """
-    value, gradient = view.task.value_and_grad(view.params, view.training, view.task.draw.algorithm_key)
+    value, gradient = view.problem.value_and_grad(view.params, view.training, view.problem.draw.algorithm_key)
     size = jnp.sqrt(sum(jnp.sum(leaf**2) for leaf in jax.tree.leaves(view.params)))
-    return view.task.norm(gradient) * size / jnp.abs(value)
+    return view.problem.norm(gradient) * size / jnp.abs(value)

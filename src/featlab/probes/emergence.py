@@ -13,10 +13,12 @@ import jax
 import jax.numpy as jnp
 
 from featlab.algorithms import ridge
+from featlab.core.sees import Sees
 from featlab.data import PatternDictionary
-from featlab.fields import InputError
+from featlab.networks import AbstractProductNetwork
 from featlab.probes._probe import Variable, View, probe
-from featlab.task import unbatched
+from featlab.probes.risk import wrong
+from featlab.problem import unbatched
 
 TEST_INPUTS = 10_000
 FITTED = 4000
@@ -24,7 +26,8 @@ _CHUNK = 2000  # test inputs held at a time
 
 
 @probe(
-    equivariant=True,
+    of=(PatternDictionary, AbstractProductNetwork),
+    sees=Sees.VECTORS,
     pattern_cosine=Variable(
         "neuron", r"\cos(w_i, \sum_{j \in A} M_j)", "direction of each neuron towards the sum of relevant patterns"
     ),
@@ -44,8 +47,7 @@ _CHUNK = 2000  # test inputs held at a time
 )
 def pattern_alignment(view: View):
     """How much neurons look at the relevant patterns, and how much at the others; a neuron of length 0 at none."""
-    patterns(view)
-    truth, weights = view.task.draw.truth, view.first_layer
+    truth, weights = view.problem.draw.truth, view.first_layer
     along = weights @ truth.patterns.T  # (neuron, pattern)
     relevant = truth.relevant.astype(along.dtype)
     lengths = jnp.linalg.norm(weights, axis=1) * jnp.sqrt(jnp.sum(relevant))
@@ -61,21 +63,23 @@ def pattern_alignment(view: View):
 
 
 @probe(
-    equivariant=True,
+    of=(PatternDictionary,),
+    sees=Sees.VECTORS,
     pattern_error=Variable("", r"P(y g(x) \leq 0)", "error on fresh inputs"),
     parity_error=Variable("", r"P(y g(x) \leq 0 \mid \text{not easy})", "error on those that are not easy"),
 )
 def pattern_errors(view: View, *, count: int = TEST_INPUTS):
     """The fraction of fresh inputs on the wrong side, of all and of those whose relevant patterns are coins."""
 
-    def wrong(batch):
-        return batch.labels * view.task.outputs(view.params, batch) <= 0
+    def errs(batch):
+        return wrong(batch.labels * view.problem.outputs(view.params, batch))
 
-    return dict(zip(("pattern_error", "parity_error"), _errors(view, wrong, count)))
+    return dict(zip(("pattern_error", "parity_error"), _errors(view, errs, count)))
 
 
 @probe(
-    equivariant=True,
+    of=(PatternDictionary,),
+    sees=Sees.VECTORS,
     head_error=Variable(
         "", r"P(y \langle \hat a, \phi(x) \rangle \leq 0)", "error of a head fitted to the features"
     ),
@@ -96,7 +100,8 @@ def head_errors(view: View, *, count: int = TEST_INPUTS, fitted: int = FITTED, p
 
 
 @probe(
-    equivariant=True,
+    of=(PatternDictionary,),
+    sees=Sees.VECTORS,
     fixed_error=Variable(
         "", r"P(y \langle \hat a, \phi_0(x) \rangle \leq 0)", "error of a head fitted to the features of the start"
     ),
@@ -108,47 +113,44 @@ def head_errors(view: View, *, count: int = TEST_INPUTS, fitted: int = FITTED, p
 )
 def fixed_head_errors(view: View, *, count: int = TEST_INPUTS, fitted: int = FITTED, penalty: float = 1e-6):
     """`head_errors` of the features that the network began with, which is a random feature model of its width."""
-    errors = _head_errors(view, view.task.draw.start, count, fitted, penalty)
+    errors = _head_errors(view, view.problem.draw.start, count, fitted, penalty)
     return dict(zip(("fixed_error", "fixed_parity_error"), errors))
 
 
 def fitted_head(view: View, params: Any, fitted: int = FITTED, penalty: float = 1e-6) -> Callable:
     """The head that `head_errors` fits to the features of these parameters: a function of many inputs."""
-    task, draw = view.task, view.task.draw
+    problem, draw = view.problem, view.problem.draw
     batch = patterns(view).fresh(_keys(view)[0], draw.truth, draw.space, fitted)
-    features = task.features(params, batch.inputs)
+    features = problem.features(params, batch.inputs)
     mean, spread = jnp.mean(features, axis=0), jnp.std(features, axis=0)
     varies = spread > 1e-3 * jnp.finfo(spread.dtype).eps ** 0.5 * jnp.max(spread)
     inverse = jnp.where(varies, 1 / jnp.where(varies, spread, 1), 0)
     level = jnp.mean(batch.labels)
     head = ridge((features - mean[None]) * inverse[None], batch.labels - level, penalty * fitted)
-    return lambda inputs: (task.features(params, inputs) - mean[None]) * inverse[None] @ head + level
+    return lambda inputs: (problem.features(params, inputs) - mean[None]) * inverse[None] @ head + level
 
 
 def _head_errors(view: View, params, count: int, fitted: int, penalty: float):
     outputs = fitted_head(view, params, fitted, penalty)
-    return _errors(view, lambda batch: batch.labels * outputs(batch.inputs) <= 0, count)
+    return _errors(view, lambda batch: wrong(batch.labels * outputs(batch.inputs)), count)
 
 
 def patterns(view: View) -> PatternDictionary:
-    """The data model, which must be one of patterns."""
-    data = unbatched(view.task.data)
-    if not isinstance(data, PatternDictionary):
-        raise InputError(
-            f"Patterns are read off a PatternDictionary, and {type(data).__name__} is something else."
-        )
+    """The data model, as one of patterns."""
+    data = unbatched(view.problem.data)
+    assert isinstance(data, PatternDictionary)
     return data
 
 
-def _errors(view: View, wrong, count: int):
-    """How often `wrong(batch)` is True on fresh inputs, of all and of those that are not easy; NaN of none."""
-    data, draw = patterns(view), view.task.draw
+def _errors(view: View, errors: Callable, count: int):
+    """The mean of `errors(batch)` on fresh inputs, of all and of those that are not easy; NaN of none."""
+    data, draw = patterns(view), view.problem.draw
     chunk = min(count, _CHUNK)
 
     def one(key):
         batch = data.fresh(key, draw.truth, draw.space, chunk)
-        errs, hard = wrong(batch), ~batch.coins
-        return jnp.sum(errs), jnp.sum(errs & hard), jnp.sum(hard)
+        errs, hard = errors(batch), ~batch.coins
+        return jnp.sum(errs), jnp.sum(jnp.where(hard, errs, 0)), jnp.sum(hard)
 
     keys = jax.random.split(_keys(view)[1], -(-count // chunk))
     errs, hard_errs, hard = (jnp.sum(counted) for counted in jax.lax.map(one, keys))
@@ -157,4 +159,4 @@ def _errors(view: View, wrong, count: int):
 
 def _keys(view: View):
     """Of what heads are fitted to, and of what they are tested on."""
-    return jax.random.split(view.task.draw.test_key)
+    return jax.random.split(view.problem.draw.test_key)

@@ -19,9 +19,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from featlab.data import Batch
-from featlab.fields import InputError
-from featlab.linear_algebra import eigh, eigvalsh
+from featlab.core.linear_algebra import eigh, eigvalsh
+from featlab.core.sees import Sees
+from featlab.core.validation import InputError
+from featlab.data import Batch, FeatureTasks
+from featlab.networks import MeanFieldFeatures
 from featlab.objectives.in_context import Moments, best_attention, moments_of, outputs_of, risk
 from featlab.probes._probe import Variable, View, probe
 
@@ -31,7 +33,7 @@ _CURVATURES = 2000  # numbers in all particles, of which a whole Hessian is made
 
 
 @probe(
-    equivariant=True,
+    sees=Sees.VECTORS,
     in_context_loss=Variable("", r"\mathcal{L}(\mu)", "half the squared error after the best attention"),
     attention_loss=Variable(
         "", r"\mathcal{L}(\mu, \Gamma)", "half the squared error with the network's own attention; NaN without any"
@@ -40,7 +42,7 @@ _CURVATURES = 2000  # numbers in all particles, of which a whole Hessian is made
 def in_context_loss(view: View, *, count: int | None = TEST_INPUTS):
     """The loss over fresh inputs, or over the training inputs where `count` is None."""
     true, learnt, mask, moments = _seen(view, view.params, count)
-    attention = getattr(view.task.network, "attention", None)
+    attention = getattr(view.problem.network, "attention", None)
     own = jnp.nan if attention is None else risk(true, learnt, mask, moments.cross @ attention(view.params))
     return {
         "in_context_loss": risk(true, learnt, mask, moments.cross @ best_attention(moments, _jitter(true))),
@@ -49,7 +51,7 @@ def in_context_loss(view: View, *, count: int | None = TEST_INPUTS):
 
 
 @probe(
-    equivariant=True,
+    sees=Sees.VECTORS,
     missed=Variable("truth", r"\lambda_j(E)", "eigenvalues of the covariance of what the features miss, falling"),
     feature_alignment=Variable(
         "", r"R^2 = 1 - \mathrm{tr} E / \mathrm{tr} \Sigma_{\circ\circ}", "share of the true features explained"
@@ -67,7 +69,8 @@ def feature_residual(view: View, *, count: int | None = TEST_INPUTS):
 
 
 @probe(
-    equivariant=True,
+    of=(FeatureTasks, MeanFieldFeatures),
+    sees=Sees.VECTORS,
     slope=Variable(
         "", r"\min_R \frac{d}{ds} \mathcal{L}(\bar\mu_s)", "steepest slope towards the turned teacher: at most 0"
     ),
@@ -92,14 +95,8 @@ def strict_saddle(view: View, *, largest: float = 1.0, count: int | None = TEST_
     The theorem has second layers of length at most one; $\|a\|$ is the longest of them, the loss not changing
     with their scale. The curvature is that of a critical point, where the slope is 0.
     """
-    network: Any = view.task.network
-    if not hasattr(network, "particles"):
-        raise InputError(
-            f"strict_saddle is about particles, and {type(network).__name__} does not say what its particles are; "
-            "use MeanFieldFeatures."
-        )
     true, _, _, moments = _seen(view, view.params, count)
-    longest = [jnp.max(jnp.linalg.norm(one, axis=1)) for one in (view.params.heads, view.task.draw.truth.heads)]
+    longest = [jnp.max(jnp.linalg.norm(one, axis=1)) for one in (view.params.heads, view.problem.draw.truth.heads)]
     return dict(
         zip(
             ("slope", "slope_bound", "mixture_curvature", "curvature_bound"),
@@ -109,7 +106,7 @@ def strict_saddle(view: View, *, largest: float = 1.0, count: int | None = TEST_
 
 
 @probe(
-    equivariant=True,
+    sees=Sees.VECTORS,
     task_error=Variable(
         "task", r"\mathbb{E}(g - \hat g)^2 / \mathbb{E} g^2", "error of tasks that are not linear in the features"
     ),
@@ -119,7 +116,7 @@ def strict_saddle(view: View, *, largest: float = 1.0, count: int | None = TEST_
 def nonlinear_tasks(view: View, *, count: int = TEST_INPUTS, task: tuple[str, ...] = ("max", "squared norm")):
     r"""Attention, with the best matrix, on the tasks $g = \max_j f^\circ_j$ and $g = \|f^\circ\|^2$."""
     true, learnt, mask, _ = _seen(view, view.params, count)
-    start = _seen(view, view.task.draw.start, count)[1]
+    start = _seen(view, view.problem.draw.start, count)[1]
     kinds = {"max": lambda f: jnp.max(f, axis=1), "squared norm": lambda f: jnp.sum(f**2, axis=1)}
     for name in task:
         if name not in kinds:
@@ -135,7 +132,7 @@ def nonlinear_tasks(view: View, *, count: int = TEST_INPUTS, task: tuple[str, ..
 
 
 @probe(
-    equivariant=True,
+    sees=Sees.VECTORS,
     smallest_curvature=Variable(
         "", r"\lambda_{\min}(H)", "smallest eigenvalue of N times the Hessian over the particles"
     ),
@@ -147,7 +144,7 @@ def smallest_curvature(view: View):
     The whole Hessian is made, so it is for few particles. At a critical point the flow leaves it at the rate
     of the most negative eigenvalue, and the loss falls at twice that rate.
     """
-    network: Any = view.task.network
+    network: Any = view.problem.network
     leaves, kind = jax.tree.flatten(network.particles(view.params))
     sizes = [leaf.size for leaf in leaves]
     if sum(sizes) > _CURVATURES:
@@ -159,7 +156,7 @@ def smallest_curvature(view: View):
     def value(flat):
         parts = jnp.split(flat, np.cumsum(sizes)[:-1])
         particles = jax.tree.unflatten(kind, [one.reshape(leaf.shape) for one, leaf in zip(parts, leaves)])
-        return view.task.value(network.with_particles(view.params, particles), view.training)
+        return view.problem.value(network.with_particles(view.params, particles), view.training)
 
     here = jnp.concatenate([leaf.ravel() for leaf in leaves])
     count = len(leaves[0])
@@ -206,12 +203,12 @@ def escape_rate(times, sizes, low: float, high: float) -> float:
 
 def _seen(view: View, params: Any, count: int | None):
     """True and learnt features, which rows count, and their second moments."""
-    draw = view.task.draw
+    draw = view.problem.draw
     batch: Batch = (
-        view.training if count is None else view.task.data.fresh(draw.test_key, draw.truth, draw.space, count)
+        view.training if count is None else view.problem.data.fresh(draw.test_key, draw.truth, draw.space, count)
     )
     true = batch.labels.reshape(len(batch.mask), -1)
-    learnt = outputs_of(view.task.network, params, batch)
+    learnt = outputs_of(view.problem.network, params, batch)
     return true, learnt, batch.mask, moments_of(true, learnt, batch.mask)
 
 

@@ -6,18 +6,26 @@ import math
 
 import jax.numpy as jnp
 
+from featlab.core.sees import Sees
+from featlab.data import AbstractVectorModel
+from featlab.objectives import Supervised
 from featlab.probes._probe import Variable, View, probe
-
-
-@probe(equivariant=True, in_products=True, sample_loss=Variable("sample", r"\ell_i", "loss of each sample"))
-def sample_losses(view: View):
-    """Each training input's loss, with the label the loss sees."""
-    return view.losses(view.task.outputs(view.params, view.training), view.training.labels)
+from featlab.probes.risk import wrong
 
 
 @probe(
-    equivariant=True,
-    in_products=True,
+    of=(Supervised,),
+    sees=Sees.PRODUCTS,
+    sample_loss=Variable("sample", r"\ell_i", "loss of each sample"),
+)
+def sample_losses(view: View):
+    """Each training input's loss, with the label the loss sees."""
+    return view.losses(view.problem.outputs(view.params, view.training), view.training.labels)
+
+
+@probe(
+    of=(Supervised,),
+    sees=Sees.PRODUCTS,
     selection_precision=Variable(
         "", r"P(\tilde y_i \neq y_i \mid \ell_i > c)", "fraction of the selected samples that are flipped"
     ),
@@ -31,7 +39,7 @@ def sample_selection(view: View, *, level: float = math.log(2)):
     The logistic loss is $\log 2$ at margin 0. Where nothing is selected, or nothing was flipped, it is NaN.
     """
     batch = view.training
-    losses = view.losses(view.task.outputs(view.params, batch), batch.labels)
+    losses = view.losses(view.problem.outputs(view.params, batch), batch.labels)
     flipped = batch.mask & (batch.labels != batch.clean_labels)
     selected = batch.mask & (losses > level)
     both = jnp.sum(flipped & selected)
@@ -43,8 +51,8 @@ def sample_selection(view: View, *, level: float = math.log(2)):
 
 
 @probe(
-    equivariant=True,
-    in_products=True,
+    of=(AbstractVectorModel,),
+    sees=Sees.PRODUCTS,
     spurious_test_error=Variable(
         "", r"P(y f([y\mu, \xi_i]) \leq 0)", "test error where the noise is that of a training input"
     ),
@@ -58,9 +66,9 @@ def spurious_test_error(view: View):
     """
     batch = view.training
 
-    def wrong(label):
-        other = view.task.beside(batch, jnp.full(batch.labels.shape, label))
-        return batch.mean(jnp.where(label * view.task.outputs(view.params, other) > 0, 0.0, 1.0))
+    def error(label):
+        other = view.problem.beside(batch, jnp.full(batch.labels.shape, label))
+        return batch.mean(wrong(label * view.problem.outputs(view.params, other)))
 
     flipped = batch.mean(jnp.where(batch.labels != batch.clean_labels, 1.0, 0.0))
-    return {"spurious_test_error": (wrong(1.0) + wrong(-1.0)) / 2, "flipped_fraction": flipped}
+    return {"spurious_test_error": (error(1.0) + error(-1.0)) / 2, "flipped_fraction": flipped}

@@ -7,7 +7,8 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from featlab.algorithms.langevin import particle_network
-from featlab.fields import InputError
+from featlab.core.sees import Sees
+from featlab.core.validation import InputError
 from featlab.objectives import ProfileRidge
 from featlab.objectives.profile_ridge import inverse_positive, regression
 from featlab.probes._probe import Variable, View, probe
@@ -16,7 +17,7 @@ _SPACING = 4  # order statistics between the ends of a spacing: fewer scatter mo
 
 
 @probe(
-    equivariant=True,
+    sees=Sees.VECTORS,
     objective_value=Variable(
         "", r"F(\mu) = \lambda y^\top (K_\mu + n\lambda I)^{-1} y", "least ridge loss on the features"
     ),
@@ -30,7 +31,7 @@ def mean_field_energy(view: View, *, penalty: float | None = None):
     cannot be read off finitely many particles: for particles on a line it is estimated (`line_entropy`), in more
     dimensions it is NaN.
     """
-    objective = view.task.objective
+    objective = view.problem.objective
     if penalty is None:
         if not isinstance(objective, ProfileRidge):
             raise InputError(
@@ -38,9 +39,9 @@ def mean_field_energy(view: View, *, penalty: float | None = None):
                 "use mean_field_energy(penalty=0.01)."
             )
         penalty = objective.penalty
-    network, training = particle_network(view.task), view.training
+    network, training = particle_network(view.problem), view.training
     ridge = ProfileRidge(penalty=penalty)
-    _, profile = ridge.bind(view.task.network)(view.params, training, None)
+    _, profile = ridge.bind(view.problem.network)(view.params, training, None)
     leaves = jax.tree.leaves(network.particles(view.params))
     squares = sum(jnp.sum(leaf**2) / len(leaf) for leaf in leaves)
     on_a_line = len(leaves) == 1 and leaves[0].size == len(leaves[0])
@@ -52,7 +53,7 @@ def mean_field_energy(view: View, *, penalty: float | None = None):
 
 
 @probe(
-    equivariant=True,
+    sees=Sees.VECTORS,
     kernel_target_alignment=Variable(
         "", r"\frac{y^\top K y}{\|K\|_F \|y\|^2}", "alignment of the features' kernel with the labels"
     ),
@@ -60,14 +61,14 @@ def mean_field_energy(view: View, *, penalty: float | None = None):
 def kernel_target_alignment(view: View):
     r"""How much of the kernel $K = \Phi\Phi^\top$ of the features, on the training inputs, points along the
     labels; of several tasks, along all of theirs together."""
-    features, labels, _ = regression(view.task.network, view.params, view.training)
+    features, labels, _ = regression(view.problem.network, view.params, view.training)
     seen = features.T @ labels
     size = jnp.linalg.norm(features @ features.T) * jnp.sum(labels**2)
     return jnp.sum(seen**2) / jnp.where(size > 0, size, 1)
 
 
 @probe(
-    equivariant=True,
+    sees=Sees.VECTORS,
     label_noise_excess=Variable(
         "penalty half_width", r"\mathbb{E}_{\tilde\epsilon} G - F", "what noise in the labels of the fit costs"
     ),
@@ -92,9 +93,9 @@ def label_noise_excess(
     $G$ is computed as it is defined: ridge regression on $y + \tilde\epsilon$, then loss and penalty on $y$. Its
     mean is over so many draws; `label_noise_trace` needs none, since $G - F$ is quadratic in the noise.
     """
-    features, labels, n = regression(view.task.network, view.params, view.training)
+    features, labels, n = regression(view.problem.network, view.params, view.training)
     kernel, target, rows = features @ features.T, labels[:, :1], len(labels)
-    key = jax.random.fold_in(view.task.draw.test_key, 17)
+    key = jax.random.fold_in(view.problem.draw.test_key, 17)
     keys = jax.vmap(lambda row: jax.random.fold_in(key, row))(jnp.arange(rows))
     shape = (len(half_width), draws)
     coins = jax.vmap(lambda one: jax.random.uniform(one, shape, jnp.float32, -1.0, 1.0))(keys)

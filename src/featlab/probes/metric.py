@@ -11,18 +11,19 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from featlab.core.linear_algebra import eigh, eigvalsh
+from featlab.core.sees import Sees
 from featlab.data import LinearRegression
-from featlab.fields import InputError
-from featlab.linear_algebra import eigh, eigvalsh
 from featlab.networks import TwoLayerLinear
 from featlab.objectives.profile_ridge import regression
 from featlab.probes._probe import Variable, View, probe
-from featlab.task import unbatched
+from featlab.problem import unbatched
 
 _WRONG = 0.01  # relative rounding error of a solution, condition times precision, from which on it is none
 
 
 @probe(
+    of=(LinearRegression, TwoLayerLinear),
     ridge_risk=Variable(
         "penalty", r"E \langle \hat\beta - \beta, x \rangle^2", "error of ridge regression on fresh inputs"
     ),
@@ -40,7 +41,7 @@ def ridge_risk(view: View, *, penalty: tuple[float, ...] = (0.01,)):
     a fresh input. Penalty 0 is least squares of least norm. What rounding has spoilt is NaN: `precision=64`.
     """
     data, network = _linear(view)
-    truth, noise = view.task.draw.truth, data.label_noise**2
+    truth, noise = view.problem.draw.truth, data.label_noise**2
     spectrum, target = truth.spectrum[None], truth.target[None]
     inputs = jnp.where(view.training.mask[:, None], jnp.sum(view.training.inputs, axis=1), 0)
     n = jnp.sum(view.training.mask).astype(inputs.dtype)
@@ -71,7 +72,7 @@ def ridge_risk(view: View, *, penalty: tuple[float, ...] = (0.01,)):
 
 
 @probe(
-    equivariant=True,
+    sees=Sees.VECTORS,
     degrees_of_freedom=Variable(
         "penalty",
         r"\mathrm{tr}\, K (K + n\lambda I)^{-1}",
@@ -80,7 +81,7 @@ def ridge_risk(view: View, *, penalty: tuple[float, ...] = (0.01,)):
 )
 def degrees_of_freedom(view: View, *, penalty: tuple[float, ...] = (0.01,)):
     """Those of any network's features, scaled as `ProfileRidge` scales them."""
-    features, _, n = regression(view.task.network, view.params, view.training)
+    features, _, n = regression(view.problem.network, view.params, view.training)
     values, _ = _kernel(features)
     return jax.lax.map(
         lambda weight: jnp.sum(values * _inverse(values, n * weight)), _penalties(penalty, values.dtype)
@@ -88,12 +89,12 @@ def degrees_of_freedom(view: View, *, penalty: tuple[float, ...] = (0.01,)):
 
 
 @probe(
-    equivariant=True,
+    sees=Sees.VECTORS,
     criterion=Variable("penalty", "R(W)", "least ridge loss over heads, plus degrees of freedom"),
 )
 def criterion(view: View, *, penalty: tuple[float, ...] = (0.01,), dof: float = 0.0):
     """The value of `ProfileRidge` for other penalties than that of training; `dof` is its $\\sigma'^2$."""
-    features, labels, n = regression(view.task.network, view.params, view.training)
+    features, labels, n = regression(view.problem.network, view.params, view.training)
     values, vectors = _kernel(features)
     energy = jnp.mean((vectors.T @ labels) ** 2, axis=1)
 
@@ -105,15 +106,23 @@ def criterion(view: View, *, penalty: tuple[float, ...] = (0.01,), dof: float = 
     return jax.lax.map(one, _penalties(penalty, features.dtype))
 
 
+@probe(least_criterion=Variable("", r"\frac1n \sum_j \min\{\hat c_j, \sigma'^2\}", "least criterion over all W"))
+def least_criterion(view: View, *, dof: float = 1.0):
+    r"""What no first layer can go below; $\hat c_j$ are the eigenvalues of $\frac1m YY^\top$ of the labels."""
+    labels = jnp.where(view.training.mask[:, None], view.training.labels, 0)
+    return jnp.sum(jnp.minimum(eigvalsh(labels @ labels.T) / labels.shape[1], dof)) / jnp.sum(view.training.mask)
+
+
 @probe(
+    of=(LinearRegression, TwoLayerLinear),
     metric_spectrum=Variable(
         "eigenvalue", r"\mu_j(W \Sigma_X W^\top)", "eigenvalues of the features' covariance, falling"
-    )
+    ),
 )
 def metric_spectrum(view: View):
     """What the decay of the inputs' spectrum has become."""
     _, network = _linear(view)
-    spectrum = view.task.draw.truth.spectrum
+    spectrum = view.problem.draw.truth.spectrum
     if network.diagonal:
         return -jnp.sort(-spectrum * network.scales(view.params) ** 2)
     layer = network.layer(view.params)
@@ -121,14 +130,15 @@ def metric_spectrum(view: View):
 
 
 @probe(
+    of=(LinearRegression, TwoLayerLinear),
     metric_alignment=Variable(
         "", r"\cos(W^\top W, \Sigma_\beta)", "cosine of the metric with the covariance of the coefficients"
-    )
+    ),
 )
 def metric_alignment(view: View):
     """1 where the metric is proportional to the covariance that the tasks come from."""
     _, network = _linear(view)
-    target = view.task.draw.truth.target
+    target = view.problem.draw.truth.target
     if network.diagonal:
         metric = network.scales(view.params) ** 2
         product, size = metric @ target, jnp.linalg.norm(metric)
@@ -140,12 +150,8 @@ def metric_alignment(view: View):
 
 def _linear(view: View) -> tuple[LinearRegression, TwoLayerLinear]:
     """The data model and the network, as those whose risk is known exactly."""
-    data, network = unbatched(view.task.data), view.task.network
-    if not (isinstance(data, LinearRegression) and isinstance(network, TwoLayerLinear)):
-        raise InputError(
-            "Exact risks and metrics are those of TwoLayerLinear on LinearRegression, got "
-            f"{type(network).__name__} on {type(data).__name__}; for others there are ridge_errors and test_loss."
-        )
+    data, network = unbatched(view.problem.data), view.problem.network
+    assert isinstance(data, LinearRegression) and isinstance(network, TwoLayerLinear)
     return data, network
 
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 import jax
 import jax.numpy as jnp
 
+from featlab.core.sees import Sees
 from featlab.data import Batch
 from featlab.networks.two_layer import Layers
 from featlab.probes._probe import Variable, View, probe
 
 
 @probe(
-    equivariant=True,
+    sees=Sees.VECTORS,
     weight_movement=Variable(
         "",
         r"\frac1N \sum_r \|w_r - w_r^{(0)}\| / \|w_r^{(0)}\|",
@@ -25,7 +26,7 @@ def movement(view: View):
     A neuron is a row of the first layer where the network says which it is, else of every matrix among its
     parameters.
     """
-    start = view.task.draw.start
+    start = view.problem.draw.start
     pairs = [(now, then) for now, then in zip(_matrices(view, view.params), _matrices(view, start))]
     ratios = jnp.concatenate([_norms(now - then) / _nonzero(_norms(then)) for now, then in pairs])
     everything = [
@@ -36,7 +37,7 @@ def movement(view: View):
 
 
 @probe(
-    equivariant=True,
+    sees=Sees.VECTORS,
     kernel_movement=Variable("", r"\|K_t - K_0\|_F / \|K_0\|_F", "relative movement of the tangent kernel"),
     kernel_similarity=Variable("", r"\cos(K_t, K_0)", "cosine of the tangent kernel with the one it began with"),
     kernel_alignment=Variable(
@@ -48,7 +49,7 @@ def tangent_kernel(view: View, *, samples: int = 100):
     and at the start."""
     batch: Batch = jax.tree.map(lambda leaf: leaf[:samples], view.training)
     labels = jnp.where(batch.mask, batch.labels, 0)
-    now, then = (kernel(view, params, batch) for params in (view.params, view.task.draw.start))
+    now, then = (kernel(view, params, batch) for params in (view.params, view.problem.draw.start))
     size, first = jnp.linalg.norm(now), jnp.linalg.norm(then)
     return {
         "kernel_movement": jnp.linalg.norm(now - then) / _nonzero(first),
@@ -61,7 +62,7 @@ def kernel(view: View, params, batch: Batch):
     """The tangent kernel of the network's output on a batch; padding has no gradient."""
 
     def output(params, inputs, real):
-        return jnp.where(real, view.task.network(params, inputs), 0)
+        return jnp.where(real, view.problem.network(params, inputs), 0)
 
     gradients = jax.vmap(jax.grad(output), in_axes=(None, 0, 0))(params, batch.inputs, batch.mask)
     rows = jnp.concatenate([leaf.reshape(len(batch.mask), -1) for leaf in jax.tree.leaves(gradients)], axis=1)
@@ -74,7 +75,7 @@ def _parameters(params):
 
 
 def _matrices(view, params):
-    first_layer = getattr(view.task.network, "first_layer", None)
+    first_layer = getattr(view.problem.network, "first_layer", None)
     if first_layer is not None:
         return [first_layer(params)]
     return [leaf.reshape(-1, leaf.shape[-1]) for leaf in jax.tree.leaves(params) if leaf.ndim >= 1]

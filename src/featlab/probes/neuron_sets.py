@@ -19,29 +19,32 @@ import jax.numpy as jnp
 import xarray as xr
 
 from featlab.algorithms.thresholds import longest
-from featlab.data import Dictionary
-from featlab.fields import InputError
-from featlab.networks import Neurons, PlainNetwork
+from featlab.core.sees import Sees
+from featlab.core.validation import InputError
+from featlab.data import Dictionary, SparseCoding
+from featlab.networks import Neurons, PlainNetwork, SymmetricReLU
 from featlab.probes._probe import Variable, View, probe
-from featlab.probes.risk import TEST_INPUTS
-from featlab.task import Task
+from featlab.probes.risk import TEST_INPUTS, wrong
+from featlab.problem import PlainProblem
 
 C1, C2 = 2.5, 0.2  # c1 - c2 > 2: few neurons are large along two atoms
 BIG = 0.5  # of the mean length of the longest tenth: what is shorter has not grown
 
 
 @probe(
-    equivariant=True,
+    of=(SparseCoding, SymmetricReLU),
+    sees=Sees.VECTORS,
     sure=Variable("neuron atom", r"i \in S_{\mathrm{sure},j}", "surely good neurons of each atom"),
     potential=Variable("neuron atom", r"i \in S_{\mathrm{pot},j}", "potentially good neurons of each atom"),
 )
 def neuron_sets(view: View, *, c1: float = C1, c2: float = C2):
     """Who is in which set: a number for each pair of a neuron and an atom, so rather for one run than for many."""
-    return dict(zip(("sure", "potential"), members(_neurons(view, view.params), _dictionary(view), c1, c2)))
+    return dict(zip(("sure", "potential"), members(view.params, _dictionary(view), c1, c2)))
 
 
 @probe(
-    equivariant=True,
+    of=(SparseCoding, SymmetricReLU),
+    sees=Sees.VECTORS,
     sure_count=Variable("", r"|S_{\mathrm{sure}}|", "surely good neurons"),
     potential_count=Variable("", r"\sum_j |S_{\mathrm{pot},j}|", "pairs of an atom and a potentially good neuron"),
     initial_sure=Variable("", r"|S_{\mathrm{sure}}^{(0)}|", "surely good neurons at the start"),
@@ -61,8 +64,8 @@ def neuron_sets(view: View, *, c1: float = C1, c2: float = C2):
 def set_counts(view: View, *, c1: float = C1, c2: float = C2):
     """How many neurons are in the sets, and how many of them were at the start."""
     dictionary = _dictionary(view)
-    sure, potential = members(_neurons(view, view.params), dictionary, c1, c2)
-    first, before = members(_neurons(view, view.task.draw.start), dictionary, c1, c2)
+    sure, potential = members(view.params, dictionary, c1, c2)
+    first, before = members(view.problem.draw.start, dictionary, c1, c2)
 
     def share(part, whole):
         return jnp.where(jnp.any(whole), jnp.sum(part) / jnp.maximum(jnp.sum(whole), 1), jnp.nan)
@@ -78,7 +81,8 @@ def set_counts(view: View, *, c1: float = C1, c2: float = C2):
 
 
 @probe(
-    equivariant=True,
+    of=(SparseCoding, SymmetricReLU),
+    sees=Sees.VECTORS,
     purity=Variable(
         "",
         r"\mathrm{median}_i \max_j |\cos(w_i, M_j)|",
@@ -89,7 +93,7 @@ def set_counts(view: View, *, c1: float = C1, c2: float = C2):
 )
 def feature_purity(view: View):
     """How pure the features are. A neuron has grown when it has half the mean length of the longest tenth."""
-    weights = _neurons(view, view.params).weights
+    weights = view.params.weights
     lengths = jnp.linalg.norm(weights, axis=-1)
     products = jnp.max(jnp.abs(weights @ _dictionary(view).atoms.T), axis=-1)
     cosines = products / jnp.where(lengths > 0, lengths, 1)
@@ -102,18 +106,20 @@ def feature_purity(view: View):
 
 
 @probe(
-    equivariant=True,
+    of=(SparseCoding, SymmetricReLU),
+    sees=Sees.VECTORS,
     feature_response=Variable("atom", r"w^\star_j f(M_j)", "output for an atom alone, in the sense of its vote"),
 )
 def feature_responses(view: View):
     """What the network says to each atom without noise: for right magnitudes the same positive number for all."""
     dictionary = _dictionary(view)
-    products = dictionary.atoms @ _neurons(view, view.params).weights.T
+    products = dictionary.atoms @ view.params.weights.T
     return dictionary.votes * view.respond(products[:, None])
 
 
 @probe(
-    equivariant=True,
+    of=(SparseCoding,),
+    sees=Sees.VECTORS,
     network_error=Variable("", r"P(y f(x) \leq 0)", "test error of the network"),
     linear_error=Variable(
         "", r"P(y \langle M w^\star, x \rangle \leq 0)", "test error of the best linear model, same inputs"
@@ -121,16 +127,16 @@ def feature_responses(view: View):
 )
 def errors_beside_linear(view: View, *, count: int = TEST_INPUTS):
     """Errors of the network and of the linear model $M w^\\star$ on the same fresh inputs."""
-    dictionary, task = _dictionary(view), view.task
+    dictionary, problem = _dictionary(view), view.problem
 
     def both(params, inputs):
-        return jnp.stack([task.network(params[0], inputs), jnp.sum(inputs @ params[1])])
+        return jnp.stack([problem.network(params[0], inputs), jnp.sum(inputs @ params[1])])
 
     pair = PlainNetwork(lambda key, d: None, both)
     params = (view.params, dictionary.votes @ dictionary.atoms)
-    outputs, batch = Task(task.data, pair, task.objective, task.draw).test_outputs(params, count)
-    wrong = jnp.mean(jnp.where(batch.labels[:, None] * outputs > 0, 0.0, 1.0), axis=0)
-    return {"network_error": wrong[0], "linear_error": wrong[1]}
+    outputs, batch = PlainProblem(problem.data, pair, problem.objective, problem.draw).test_outputs(params, count)
+    errors = jnp.mean(wrong(batch.labels[:, None] * outputs), axis=0)
+    return {"network_error": errors[0], "linear_error": errors[1]}
 
 
 def members(neurons: Neurons, dictionary: Dictionary, c1: float, c2: float):
@@ -157,18 +163,7 @@ def transitions(members: xr.DataArray) -> xr.Dataset:
     return found.assign_coords(step=step)
 
 
-def _neurons(view: View, params) -> Neurons:
-    if not isinstance(params, Neurons):
-        raise InputError(
-            f"Sets of neurons are about SymmetricReLU, and {type(view.task.network).__name__} is something else."
-        )
-    return params
-
-
 def _dictionary(view: View) -> Dictionary:
-    truth = view.task.draw.truth
-    if not isinstance(truth, Dictionary):
-        raise InputError(
-            f"Sets of neurons are about SparseCoding, and {type(view.task.data).__name__} is something else."
-        )
+    truth = view.problem.draw.truth
+    assert isinstance(truth, Dictionary)
     return truth

@@ -8,23 +8,25 @@ coefficients, larger on $S$ than elsewhere, move the weights there a little furt
 from __future__ import annotations
 
 import functools
-from typing import Any
+from typing import Any, ClassVar
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from featlab.core.validation import InputError, probability, real, whole
 from featlab.data import Relevant, SparseParity
-from featlab.fields import InputError, probability, real, whole
+from featlab.networks import AbstractProductNetwork
 from featlab.probes._probe import Variable, View, probe
 from featlab.probes.clocks import at_end
 from featlab.probes.risk import train_error
 from featlab.probes.running import AbstractRunning
-from featlab.task import unbatched
+from featlab.problem import unbatched
 
 
 @probe(
+    of=(SparseParity, AbstractProductNetwork),
     progress=Variable(
         "",
         r"z_S",
@@ -49,6 +51,7 @@ def hidden_progress(view: View, *, best: int = 5, subsets: int = 200):
 
 
 @probe(
+    of=(SparseParity, AbstractProductNetwork),
     fourier_gap=Variable(
         "",
         r"\max_r (\min_{i \in S} |\hat g_{r,i}| - \max_{i \notin S} |\hat g_{r,i}|)",
@@ -64,9 +67,9 @@ def fourier_gap(view: View, *, count: int = 20_000):
 
     On `count` fresh inputs, the same at every reading: each $\hat g$ is off by about `count`$^{-1/2}$.
     """
-    relevant, task = _relevant(view), view.task
-    network: Any = task.network
-    batch = task.data.fresh(task.draw.test_key, task.draw.truth, task.draw.space, count)
+    relevant, problem = _relevant(view), view.problem
+    network: Any = problem.network
+    batch = problem.data.fresh(problem.draw.test_key, problem.draw.truth, problem.draw.space, count)
     inputs = batch.inputs[:, 0]
     biases = network.biases(view.params)[0][None] if hasattr(network, "biases") else 0.0
     slope = jax.vmap(jax.vmap(jax.grad(network.activation)))(inputs @ view.weights.T + biases)
@@ -108,12 +111,16 @@ class ProgressTimes(AbstractRunning):
     grown at the escape.
     """
 
-    interval: int = whole(default=10, at_least=1)
-    level: float = real(default=3.0, above=0)  # of z_S
-    escape: float = probability(default=0.55)
-    learnt: float = probability(default=0.95)
-    best: int = whole(default=5, at_least=1)
-    subsets: int = whole(default=200, at_least=2)
+    of: ClassVar[tuple[type, ...]] = (SparseParity, AbstractProductNetwork)
+
+    interval: int = whole(default=10, at_least=1, means="steps between two looks", span=(1, 100))
+    level: float = real(default=3.0, above=0, symbol="z_S", means="level of the hidden progress", span=(1, 6))
+    escape: float = probability(default=0.55, means="accuracy at the escape")
+    learnt: float = probability(default=0.95, means="accuracy of what is learnt")
+    best: int = whole(default=5, at_least=1, means="neurons that are counted", span=(1, 50))
+    subsets: int = whole(
+        default=200, at_least=2, means="other sets of coordinates to compare with", span=(10, 1000)
+    )
 
     @classmethod
     def examples(cls):
@@ -188,15 +195,14 @@ def _sets(d: int, k: int, count: int) -> Float[np.ndarray, "set column"]:
 def _relevant(view: View) -> Float[Array, " column"]:
     """1 on the relevant coordinates, 0 on the others."""
     _parity(view)
-    truth = view.task.draw.truth
+    truth = view.problem.draw.truth
     assert isinstance(truth, Relevant)
     return truth.coordinates.astype(float)
 
 
 def _parity(view: View) -> SparseParity:
-    data = unbatched(view.task.data)
-    if not isinstance(data, SparseParity):
-        raise InputError(f"Hidden progress is that of a SparseParity, got {type(data).__name__}.")
+    data = unbatched(view.problem.data)
+    assert isinstance(data, SparseParity)
     if not isinstance(data.d, jax.Array) and 2 * data.k > data.d:
         raise InputError(
             f"Hidden progress compares {data.k} relevant coordinates with as many others, and d = {data.d:g} has "

@@ -19,7 +19,10 @@ import jax.numpy as jnp
 import optax
 
 from featlab.algorithms import AbstractDescent
-from featlab.fields import InputError
+from featlab.core.sees import Sees
+from featlab.core.validation import InputError
+from featlab.data import AbstractVectorModel
+from featlab.networks import AbstractProductNetwork
 from featlab.probes._probe import Variable, View
 from featlab.probes.coefficients import ALPHA, GAMMA, RHO, order_parameters
 from featlab.probes.running import AbstractRunning
@@ -28,7 +31,8 @@ from featlab.probes.running import AbstractRunning
 class CoefficientsByRecursion(AbstractRunning):
     """Gamma, rho and alpha followed step by step, for descent that is linear: plain, momentum, weight decay."""
 
-    equivariant: ClassVar[bool] = True
+    sees: ClassVar[Sees] = Sees.VECTORS
+    of: ClassVar[tuple[type, ...]] = (AbstractVectorModel, AbstractProductNetwork, AbstractDescent)
 
     @property
     def variables(self):
@@ -40,26 +44,27 @@ class CoefficientsByRecursion(AbstractRunning):
 
     def begin(self, view: View):
         algorithm = view.algorithm
-        if not (isinstance(algorithm, AbstractDescent) and getattr(algorithm, "linear", False)):
+        assert isinstance(algorithm, AbstractDescent)
+        if not algorithm.linear:
             raise InputError(
                 f"The recursion of the coefficients needs linear descent, and {type(algorithm).__name__} is not; "
                 "use the probe coefficients."
             )
-        if view.vectors and not view.task.data.equivariant:
+        if view.vectors and view.problem.data.sees == Sees.COORDINATES:
             raise InputError("The recursion of the coefficients needs a fixed training set; a Stream has none.")
         rows = len(view.weights)
-        signals = len(view.task.draw.truth.norms)
+        signals = len(view.problem.draw.truth.norms)
         start = (jnp.ones(rows), jnp.zeros((signals, rows)), jnp.zeros((*view.noise.shape[:2], rows)))
         return start, algorithm.transformation.init(start)
 
     def update(self, memory, key, before: View):
         state, optimiser = memory
         batch_key, objective_key = jax.random.split(key)  # as AbstractDescent.step splits it
-        task, draw = before.task, before.task.draw
+        problem, draw = before.problem, before.problem.draw
         weights, rows = before.weights, len(before.training.mask)
         assert isinstance(before.algorithm, AbstractDescent)
         # Which rows of the training set this step's batch holds, read off a batch of row numbers.
-        numbered = eqx.tree_at(lambda t: t.draw.training.inputs, task, jnp.arange(rows))
+        numbered = eqx.tree_at(lambda p: p.draw.training.inputs, problem, jnp.arange(rows))
         batch = before.algorithm.batch(batch_key, before.step, numbered)
 
         def value(signals, noise):
@@ -73,7 +78,7 @@ class CoefficientsByRecursion(AbstractRunning):
 
     def read(self, memory, view: View):
         (alpha, on_signals, on_noise), _ = memory
-        norms = view.task.draw.truth.norms
+        norms = view.problem.draw.truth.norms
         on_directions = on_signals.T * norms[None]
         named = order_parameters(view, on_directions, jnp.moveaxis(on_noise, -1, 0))
         return {

@@ -11,8 +11,9 @@ import numpy as np
 from jaxtyping import Array
 
 from featlab.algorithms import AbstractAlgorithm, GiantStep, Then, ridge, ridge_path
+from featlab.core.sees import Sees
+from featlab.core.validation import InputError
 from featlab.data import Batch
-from featlab.fields import InputError
 from featlab.networks import AbstractTwoLayer
 from featlab.probes._probe import Variable, View, probe
 from featlab.theory import hermite
@@ -29,7 +30,7 @@ _ERROR = Variable("penalty spikes", r"\mathrm{se}", "Monte Carlo standard error 
 TEST_INPUTS = 10_000
 
 
-@probe(equivariant=True, ridge_train_error=_TRAIN, ridge_test_error=_TEST, ridge_test_error_se=_ERROR)
+@probe(sees=Sees.VECTORS, ridge_train_error=_TRAIN, ridge_test_error=_TEST, ridge_test_error_se=_ERROR)
 def ridge_errors(
     view: View,
     *,
@@ -44,23 +45,27 @@ def ridge_errors(
     those of the start and 0, 1, 2, ... explicit spikes, of the strength that the algorithm's `GiantStep` says.
     """
     if spikes is None:
-        features = [lambda batch, key: view.task.features(view.params, batch.inputs)]
+        features = [lambda batch, key: view.problem.features(view.params, batch.inputs)]
     else:
         features = [lambda batch, key, order=order: spiked_features(view, batch, order) for order in spikes]
-    fits = [_fit(view, one, penalty, [view.task.samples(holdout)], count) for one in features]
+    fits = [_fit(view, one, penalty, [view.problem.samples(holdout)], count) for one in features]
     together = fits[0] if spikes is None else jax.tree.map(lambda *leaves: jnp.stack(leaves, axis=-1), *fits)
     return {f"ridge_{name}": value for name, value in together.items()}
 
 
 @probe(
-    equivariant=True, equivalent_train_error=_TRAIN, equivalent_test_error=_TEST, equivalent_test_error_se=_ERROR
+    of=(AbstractTwoLayer,),
+    sees=Sees.VECTORS,
+    equivalent_train_error=_TRAIN,
+    equivalent_test_error=_TEST,
+    equivalent_test_error_se=_ERROR,
 )
 def equivalent_errors(view: View, *, penalty: tuple[float, ...] = (0.01,), count: int = TEST_INPUTS):
     r"""The same for the Gaussian features that random features are equivalent to: $c_1 W_0 x + c_{>1} z$.
 
     $z \sim N(0, I)$ is drawn anew for every input, and $c_{>1}^2 = \mathbb{E}\,\sigma^2 - c_1^2$.
     """
-    network, start = two_layer(view), view.task.draw.start
+    network, start = two_layer(view), view.problem.draw.start
     c = hermite.fixed_coefficients(network.activation, 1)
     square = hermite.fixed_coefficients(lambda z: network.activation(z) ** 2, 0)[0]
     rest = jnp.sqrt(jnp.maximum(square - c[1] ** 2, 0))
@@ -70,14 +75,14 @@ def equivalent_errors(view: View, *, penalty: tuple[float, ...] = (0.01,), count
         noise = jax.random.normal(key, (len(batch.mask), len(weights)), jnp.float32)
         return c[1] * flat(batch) @ weights.T + rest * noise
 
-    fit = _fit(view, features, penalty, [view.task.samples(1)], count)
+    fit = _fit(view, features, penalty, [view.problem.samples(1)], count)
     return {f"equivalent_{name}": value for name, value in fit.items()}
 
 
-@probe(equivariant=True, linear_train_error=_TRAIN, linear_test_error=_TEST, linear_test_error_se=_ERROR)
+@probe(sees=Sees.VECTORS, linear_train_error=_TRAIN, linear_test_error=_TEST, linear_test_error_se=_ERROR)
 def linear_errors(view: View, *, penalty: tuple[float, ...] = (0.01,), count: int = TEST_INPUTS):
     """The same for the inputs themselves in place of features, on the training set and all independent sets."""
-    fit = _fit(view, lambda batch, key: flat(batch), penalty, [view.training, *view.task.draw.holdouts], count)
+    fit = _fit(view, lambda batch, key: flat(batch), penalty, [view.training, *view.problem.draw.holdouts], count)
     return {f"linear_{name}": value for name, value in fit.items()}
 
 
@@ -86,7 +91,7 @@ def _fit(view: View, features: Callable[..., Array], penalty: tuple[float, ...],
 
     `features(batch, key)` are those of a set of inputs; a key for each set, where they are random themselves.
     """
-    keys = jax.random.split(jax.random.fold_in(view.task.draw.test_key, 1), len(sets))
+    keys = jax.random.split(jax.random.fold_in(view.problem.draw.test_key, 1), len(sets))
     mask = jnp.concatenate([one.mask for one in sets])
     design = jnp.where(mask[:, None], jnp.concatenate([features(one, key) for one, key in zip(sets, keys)]), 0)
     labels = jnp.where(mask, jnp.concatenate([one.labels for one in sets]), 0)
@@ -103,11 +108,11 @@ def _fit(view: View, features: Callable[..., Array], penalty: tuple[float, ...],
 
 def _test_moments(view, features, heads, count):
     """Mean of the squared test errors and of their squares, a few inputs at a time."""
-    draw, parts = view.task.draw, max(1, -(-count * len(heads) // _NUMBERS))
+    draw, parts = view.problem.draw, max(1, -(-count * len(heads) // _NUMBERS))
     each = -(-count // parts)
 
     def part(key):
-        batch = view.task.data.fresh(key, draw.truth, draw.space, each)
+        batch = view.problem.data.fresh(key, draw.truth, draw.space, each)
         errors = (batch.labels[:, None] - features(batch, jax.random.fold_in(key, 1)) @ heads) ** 2
         return jnp.mean(errors, axis=0), jnp.mean(errors**2, axis=0)
 
@@ -117,11 +122,11 @@ def _test_moments(view, features, heads, count):
 
 def spiked_features(view: View, batch: Batch, spikes: int):
     r"""$F_\ell = F_0 + \sum_{k \leq \ell} c_1^k c_k \eta^k (\tilde X \beta)^{\circ k} (a^{\circ k})^\top$."""
-    network, start = two_layer(view), view.task.draw.start
+    network, start = two_layer(view), view.problem.draw.start
     c = hermite.fixed_coefficients(network.activation, spikes)
     head, seen = network.head(start), flat(batch) @ beta(view)
     eta = giant_step(view.algorithm).size(jnp.sum(view.training.mask).astype(float))
-    features = view.task.features(start, batch.inputs)
+    features = view.problem.features(start, batch.inputs)
     for k in range(1, spikes + 1):
         features = features + (c[1] * eta) ** k * c[k] * jnp.outer(seen**k, head**k)
     return features
@@ -136,7 +141,7 @@ def beta(view: View):
 def flat(batch: Batch):
     """Inputs of one patch as rows of a matrix."""
     if batch.inputs.ndim != 3 or batch.inputs.shape[1] != 1:
-        raise InputError("Spikes are those of inputs of one patch, such as SingleIndex draws.")
+        raise InputError("Spikes need inputs of one patch, such as SingleIndex draws.")
     return batch.inputs[:, 0]
 
 
@@ -145,16 +150,13 @@ def giant_step(algorithm: AbstractAlgorithm) -> GiantStep:
     while isinstance(algorithm, Then):
         algorithm = algorithm.first
     if not isinstance(algorithm, GiantStep):
-        raise InputError(f"Spikes are those of a GiantStep, and {type(algorithm).__name__} is something else.")
+        raise InputError(f"Spikes need a GiantStep algorithm, got {type(algorithm).__name__}.")
     return algorithm
 
 
 def two_layer(view: View) -> AbstractTwoLayer:
     """The network, as one with features under a head."""
-    network: Any = view.task.network
-    if not isinstance(network, AbstractTwoLayer):
-        raise InputError(
-            f"Spikes are those of a two-layer network, and {type(network).__name__} is something else; "
-            "use TwoLayer or RandomFeatures."
-        )
+    network: Any = view.problem.network
+    if not isinstance(network, AbstractTwoLayer):  # where spikes are asked for, by an option
+        raise InputError(f"Spikes need a two-layer network such as TwoLayer, got {type(network).__name__}.")
     return network

@@ -10,16 +10,17 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import PRNGKeyArray
 
-from featlab.fields import Part
+from featlab.core.sees import Sees
+from featlab.core.validation import Part
 from featlab.probes._probe import Probe, Variable, View
-from featlab.probes.clocks import at_end, first, throughout
+from featlab.probes.clocks import at_end, first, seen_by, throughout
 
 
 class AbstractRunning(Part):
     """Something that is carried along a run: begun at the start, updated at every step, read when asked."""
 
-    equivariant: ClassVar[bool] = False
-    in_products: ClassVar[bool] = False
+    sees: ClassVar[Sees] = Sees.COORDINATES
+    of: ClassVar[tuple[type, ...]] = ()  # kinds that the rest of the experiment must be of
 
     @property
     @abc.abstractmethod
@@ -50,12 +51,8 @@ class Extremes(AbstractRunning):
     probe: Probe
 
     @property
-    def equivariant(self):
-        return self.probe.equivariant
-
-    @property
-    def in_products(self):
-        return self.probe.in_products
+    def sees(self):
+        return self.probe.sees
 
     @property
     def clock(self):
@@ -97,12 +94,8 @@ class FirstTime(AbstractRunning):
     moment: first
 
     @property
-    def equivariant(self):
-        return self.probe.equivariant and bool(getattr(self.moment.condition, "equivariant", False))
-
-    @property
-    def in_products(self):
-        return self.probe.in_products and bool(getattr(self.moment.condition, "in_products", False))
+    def sees(self):
+        return max(self.probe.sees, seen_by(self.moment.condition))
 
     @property
     def clock(self):

@@ -6,20 +6,20 @@ from math import factorial, sqrt
 
 import jax.numpy as jnp
 
+from featlab.core.linear_algebra import eigh, eigvalsh, qr
+from featlab.core.sees import Sees
 from featlab.data import AbstractIndexModel
-from featlab.fields import InputError
-from featlab.linear_algebra import eigh, eigvalsh, qr
-from featlab.networks import AbstractTwoLayer
+from featlab.networks import AbstractProductNetwork, AbstractTwoLayer
 from featlab.probes._probe import Variable, View, probe
 from featlab.probes.ridge import beta, flat, giant_step, spiked_features, two_layer
-from featlab.task import unbatched
 from featlab.theory import hermite
 
 OUTSIDE = 1.05  # of the bulk's edge, from which on a singular value counts as an outlier
 
 
 @probe(
-    equivariant=True,
+    of=(AbstractProductNetwork,),
+    sees=Sees.VECTORS,
     weight_singular_value=Variable("weight_rank", r"s_i(W)", "singular values of the first layer"),
     weight_edge=Variable("", r"1 + \sqrt{N/d}", "where the bulk of a Gaussian first layer ends"),
     weight_outliers=Variable(
@@ -28,9 +28,9 @@ OUTSIDE = 1.05  # of the bulk's edge, from which on a singular value counts as a
 )
 def weight_spectrum(view: View):
     r"""Singular values of $W$, beside the edge of $W_0$, whose entries are $N(0, s^2/d)$."""
-    network, weights = view.task.network, view.first_layer
+    network, weights = view.problem.network, view.first_layer
     scale = getattr(network, "init_scale", 1.0) if isinstance(network, AbstractTwoLayer) else jnp.nan
-    edge = scale * (1 + jnp.sqrt(len(weights) / view.task.draw.space.dimension))
+    edge = scale * (1 + jnp.sqrt(len(weights) / view.problem.draw.space.dimension))
     values = jnp.sqrt(jnp.maximum(eigvalsh(_smaller_gram(weights))[::-1], 0))
     return {
         "weight_singular_value": values,
@@ -40,7 +40,7 @@ def weight_spectrum(view: View):
 
 
 @probe(
-    equivariant=True,
+    sees=Sees.VECTORS,
     feature_singular_value=Variable("feature_rank", r"s_i(F) / \sqrt n", "singular values of features"),
     untrained_edge=Variable("", r"s_1(F_0) / \sqrt n", "the largest singular value of the start's features"),
     feature_outliers=Variable(
@@ -52,14 +52,14 @@ def feature_spectrum(view: View, *, holdout: int = 1):
 
     The limit of that largest one is `theory.random_features.edge`.
     """
-    chosen = view.task.samples(holdout)
+    chosen = view.problem.samples(holdout)
     n = jnp.sum(chosen.mask)
 
     def values(params):
-        features = jnp.where(chosen.mask[:, None], view.task.features(params, chosen.inputs), 0)
+        features = jnp.where(chosen.mask[:, None], view.problem.features(params, chosen.inputs), 0)
         return jnp.sqrt(jnp.maximum(eigvalsh(_smaller_gram(features))[::-1], 0) / n)
 
-    now, edge = values(view.params), values(view.task.draw.start)[0]
+    now, edge = values(view.params), values(view.problem.draw.start)[0]
     return {
         "feature_singular_value": now,
         "untrained_edge": edge,
@@ -68,7 +68,8 @@ def feature_spectrum(view: View, *, holdout: int = 1):
 
 
 @probe(
-    equivariant=True,
+    of=(AbstractTwoLayer,),
+    sees=Sees.VECTORS,
     spike_overlap=Variable(
         "spike",
         r"\frac{u_k^\top (F - F_0)\, a^{\circ k}}{\sqrt n\, \|\beta\|^k \|a^{\circ k}\|^2 N^{(k-1)/2}}",
@@ -84,8 +85,8 @@ def spike_overlaps(view: View, *, spike: tuple[int, ...] = (1, 2, 3)):
     $n^{k(\alpha - 1/2) + 1/2}$; the lengths of $\beta$ and of $a^{\circ k}$, which tend to constants, are
     divided out.
     """
-    network, start, chosen = two_layer(view), view.task.draw.start, view.task.holdout(0)
-    change = view.task.features(view.params, chosen.inputs) - view.task.features(start, chosen.inputs)
+    network, start, chosen = two_layer(view), view.problem.draw.start, view.problem.holdout(0)
+    change = view.problem.features(view.params, chosen.inputs) - view.problem.features(start, chosen.inputs)
     head, length = network.head(start), jnp.linalg.norm(beta(view))
     right = jnp.stack([head**k / jnp.sum(head ** (2 * k)) for k in spike], axis=1)
     orders = jnp.array(spike)
@@ -94,7 +95,7 @@ def spike_overlaps(view: View, *, spike: tuple[int, ...] = (1, 2, 3)):
 
 
 @probe(
-    equivariant=True,
+    sees=Sees.VECTORS,
     singular_overlap=Variable(
         "spike",
         r"\max_i |\langle u_k, \hat u_i \rangle|",
@@ -103,15 +104,15 @@ def spike_overlaps(view: View, *, spike: tuple[int, ...] = (1, 2, 3)):
 )
 def singular_overlaps(view: View, *, spike: tuple[int, ...] = (1, 2, 3)):
     r"""Whether spikes stand alone: $\hat u_i$ are the first $2 \max k$ left singular vectors of $F$."""
-    chosen = view.task.holdout(0)
-    features = jnp.where(chosen.mask[:, None], view.task.features(view.params, chosen.inputs), 0)
+    chosen = view.problem.holdout(0)
+    features = jnp.where(chosen.mask[:, None], view.problem.features(view.params, chosen.inputs), 0)
     first = _left_singular_vectors(features, 2 * max(spike))
     return jnp.max(jnp.abs(_directions_of_spikes(view, spike).T @ first), axis=1)
 
 
 def _directions_of_spikes(view: View, spike: tuple[int, ...]):
     """What each power of the learnt direction adds to lower ones, on the independent set, at length one."""
-    chosen, direction = view.task.holdout(0), beta(view)
+    chosen, direction = view.problem.holdout(0), beta(view)
     seen = flat(chosen) @ (direction / jnp.linalg.norm(direction))
     powers = jnp.where(chosen.mask[:, None], hermite.polynomials(seen, max(spike)), 0)
     orthogonal, triangle = qr(powers)
@@ -119,7 +120,8 @@ def _directions_of_spikes(view: View, spike: tuple[int, ...]):
 
 
 @probe(
-    equivariant=True,
+    of=(AbstractTwoLayer,),
+    sees=Sees.VECTORS,
     spiked_gap=Variable(
         "order",
         r"\|F - F_\ell\|_{op} / \sqrt n",
@@ -128,8 +130,8 @@ def _directions_of_spikes(view: View, spike: tuple[int, ...]):
 )
 def spiked_gaps(view: View, *, order: tuple[int, ...] = (0, 1, 2)):
     r"""The distance of the features from the theory's $F_\ell$, on an independent set."""
-    chosen = view.task.holdout(0)
-    features, n = view.task.features(view.params, chosen.inputs), jnp.sum(chosen.mask)
+    chosen = view.problem.holdout(0)
+    features, n = view.problem.features(view.params, chosen.inputs), jnp.sum(chosen.mask)
 
     def gap(spikes):
         difference = jnp.where(chosen.mask[:, None], features - spiked_features(view, chosen, spikes), 0)
@@ -139,7 +141,8 @@ def spiked_gaps(view: View, *, order: tuple[int, ...] = (0, 1, 2)):
 
 
 @probe(
-    equivariant=True,
+    of=(AbstractIndexModel, AbstractTwoLayer),
+    sees=Sees.VECTORS,
     rank_one_gap=Variable(
         "",
         r"\|G - c_1 a \beta^\top\|_{op} / \|G\|_{op}",
@@ -162,10 +165,10 @@ def step_direction(view: View):
     Of as many right singular vectors as the teacher has directions. NaN before the first step.
     """
     network = two_layer(view)
-    moved = view.first_layer - network.first_layer(view.task.draw.start)
+    moved = view.first_layer - network.first_layer(view.problem.draw.start)
     c = hermite.fixed_coefficients(network.activation, 1)
     eta = giant_step(view.algorithm).size(jnp.sum(view.training.mask).astype(float))
-    rank_one = eta * c[1] * jnp.outer(network.head(view.task.draw.start), beta(view))
+    rank_one = eta * c[1] * jnp.outer(network.head(view.problem.draw.start), beta(view))
     size = jnp.sqrt(_largest_eigenvalue(_smaller_gram(moved)))
     apart = jnp.sqrt(_largest_eigenvalue(_smaller_gram(moved - rank_one)))
     happened = size > 0
@@ -180,7 +183,8 @@ def step_direction(view: View):
 
 
 @probe(
-    equivariant=True,
+    of=(AbstractIndexModel,),
+    sees=Sees.VECTORS,
     hermite_content=Variable(
         "direction degree",
         r"E[f(x) H_k(\langle v_j, x \rangle)] / \sqrt{k!}",
@@ -192,21 +196,17 @@ def hermite_content(view: View, *, degrees: int = 4, count: int = 10_000):
 
     Their squares are shares of $E f^2$; a teacher of one direction has $\sqrt{k!}\, c_{\star k}$.
     """
-    draw = view.task.draw
-    batch = view.task.data.fresh(draw.test_key, draw.truth, draw.space, count)
+    draw = view.problem.draw
+    batch = view.problem.data.fresh(draw.test_key, draw.truth, draw.space, count)
     seen = flat(batch) @ teacher_directions(view).T
     scales = jnp.array([sqrt(factorial(k)) for k in range(degrees + 1)])
     basis = hermite.polynomials(seen, degrees) / scales[None, None]
-    return jnp.einsum("i,ijk->jk", view.task.outputs(view.params, batch), basis) / count
+    return jnp.einsum("i,ijk->jk", view.problem.outputs(view.params, batch), basis) / count
 
 
 def teacher_directions(view: View):
     """The directions that labels depend on."""
-    if not isinstance(unbatched(view.task.data), AbstractIndexModel):
-        raise InputError(
-            f"{type(view.task.data).__name__} has no teacher directions; use SingleIndex or MultiIndex."
-        )
-    return view.task.draw.truth.directions
+    return view.problem.draw.truth.directions
 
 
 def _smaller_gram(matrix):

@@ -22,17 +22,19 @@ from typing import ClassVar
 import jax.numpy as jnp
 from jaxtyping import Array
 
-from featlab.fields import InputError, real
+from featlab.core.sees import Sees
+from featlab.core.validation import InputError, real
+from featlab.data import AbstractVectorModel
 from featlab.networks import TwoLayerTransformer
 from featlab.probes._probe import Variable, View, probe
 from featlab.probes.clocks import at_end
 from featlab.probes.running import AbstractRunning
-from featlab.task import vector_model
+from featlab.problem import vector_model
 
 
 @probe(
-    equivariant=True,
-    in_products=True,
+    of=(AbstractVectorModel, TwoLayerTransformer),
+    sees=Sees.PRODUCTS,
     mean_value_signal=Variable("", r"\langle v, \mu \rangle", "mean value on the signal"),
     mean_value_noise=Variable(
         "", r"\frac1n \sum_i y_i \langle v, \xi_i \rangle", "mean value on the training noise, averaged"
@@ -67,7 +69,7 @@ def stages(view: View):
     \rangle$ for keys, with $g_i = \langle v, y_i \xi_i - \mu \rangle$, what a sample gains by attending to noise.
     """
     network, batch = _transformer(view), view.training
-    signals, noises = view.task.products(view.params)
+    signals, noises = view.problem.products(view.params)
     on_signal, on_noise = signals[0], noises[:, 0]  # (row,) and (sample, row)
     of, clean = network.groups, batch.clean_labels
     on_label = batch.labels * network.mean_values((on_noise.T,))[0]
@@ -109,11 +111,11 @@ class StageTimes(AbstractRunning):
     fro by steps of finite size. Attention, one half at the start, has moved where its mean is at or below `level`.
     """
 
-    share: float = real(default=0.8, above=0.5, below=1)
-    level: float = real(default=0.25, above=0, below=0.5)
+    share: float = real(default=0.8, above=0.5, below=1, means="share of signs that are as they will be")
+    level: float = real(default=0.25, above=0, below=0.5, means="mean attention that has moved")
 
-    equivariant: ClassVar[bool] = True
-    in_products: ClassVar[bool] = True
+    sees: ClassVar[Sees] = Sees.PRODUCTS
+    of: ClassVar[tuple[type, ...]] = (AbstractVectorModel, TwoLayerTransformer)
 
     @classmethod
     def examples(cls):
@@ -157,15 +159,16 @@ stage_times = StageTimes()
 
 
 def _keys_on_noise(view: View) -> Array:
-    return view.task.products(view.params)[1][:, 0, _transformer(view).groups["key"]]
+    return view.problem.products(view.params)[1][:, 0, _transformer(view).groups["key"]]
 
 
 def _transformer(view: View) -> TwoLayerTransformer:
-    network, model = view.task.network, vector_model(view.task.data)
-    simple = model is not None and model.signed_by_class and model.signal_count == model.noise_count == 1
-    if not (isinstance(network, TwoLayerTransformer) and simple):
+    network, model = view.problem.network, vector_model(view.problem.data)
+    assert isinstance(network, TwoLayerTransformer) and model is not None
+    if not (model.signed_by_class and model.signal_count == model.noise_count == 1):
         raise InputError(
-            "The stages of sign descent need a TwoLayerTransformer on inputs of one signal y mu and one noise "
-            f"vector, such as SparseSignalNoise; got {type(network).__name__} on {type(view.task.data).__name__}."
+            "The stages of sign descent need inputs of one signal y mu and one noise vector, such as those of "
+            f"SparseSignalNoise, got "
+            f"{type(view.problem.data).__name__}."
         )
     return network

@@ -8,7 +8,10 @@ import jax
 import jax.numpy as jnp
 
 from featlab.algorithms import Perturbation, Then
-from featlab.fields import InputError
+from featlab.core.sees import Sees
+from featlab.core.validation import InputError
+from featlab.data import AbstractVectorModel
+from featlab.networks import AbstractProductNetwork
 from featlab.probes._probe import Variable, View, probe
 from featlab.probes.running import AbstractRunning
 
@@ -17,8 +20,8 @@ _NOISE = r"\max_r \langle w_{\tilde y_i,r}, \xi_i \rangle"
 
 
 @probe(
-    equivariant=True,
-    in_products=True,
+    of=(AbstractVectorModel, AbstractProductNetwork),
+    sees=Sees.PRODUCTS,
     deactivated=Variable(
         "",
         r"P(\langle w_{j,r} + \hat\epsilon, \xi_i \rangle < 0 \mid \langle w_{j,r}, \xi_i \rangle \geq 0)",
@@ -49,8 +52,8 @@ def deactivation(view: View):
 
 
 @probe(
-    equivariant=True,
-    in_products=True,
+    of=(AbstractVectorModel, AbstractProductNetwork),
+    sees=Sees.PRODUCTS,
     signal_alignment=Variable(
         "", rf"\frac1n \sum_i {_SIGNAL}", "mean over samples of the signal in its best filter"
     ),
@@ -67,8 +70,8 @@ def alignments(view: View):
 class Growth(AbstractRunning):
     """What the last step added to the alignments."""
 
-    equivariant: ClassVar[bool] = True
-    in_products: ClassVar[bool] = True
+    sees: ClassVar[Sees] = Sees.PRODUCTS
+    of: ClassVar[tuple[type, ...]] = (AbstractVectorModel, AbstractProductNetwork)
 
     @property
     def variables(self):
@@ -95,13 +98,12 @@ growth_rates = Growth()
 
 
 @probe(
-    equivariant=True,
-    in_products=True,
+    sees=Sees.PRODUCTS,
     gradient_norm=Variable("", r"\|\nabla L_S\|_2", "length of the gradient, weight decay included"),
 )
 def gradient_norm(view: View):
     """How far from stationary the weights are, as gradient descent measures it."""
-    return view.task.norm(_gradient(view))
+    return view.problem.norm(_gradient(view))
 
 
 @probe(
@@ -113,7 +115,7 @@ def gradient_norm_1(view: View):
 
 
 def _gradient(view: View):
-    gradient = view.task.gradient(view.params, view.training, view.task.draw.algorithm_key)
+    gradient = view.problem.gradient(view.params, view.training, view.problem.draw.algorithm_key)
     decay = _weight_decay(view.algorithm, view.step)
     return jax.tree.map(lambda slope, leaf: slope + decay * leaf, gradient, view.params)
 
@@ -139,7 +141,7 @@ def _perturbation(view: View) -> Perturbation:
 def _on_own_class(view: View, params):
     """Products of every sample's signal and noise with the filters; NaN where the class is another, or padding."""
     model, batch = view.vectors, view.training
-    signals, noise = view.task.products(params)
+    signals, noise = view.problem.products(params)
     if model.signed_by_class:
         on_signal = batch.clean_labels[:, None] * signals.sum(axis=0)[None]
     else:

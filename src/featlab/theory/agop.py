@@ -13,7 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from featlab.linear_algebra import eigh, eigvalsh
+from featlab.core.linear_algebra import eigh, eigvalsh
 
 Matrix = Float[Array | np.ndarray, "column other"]
 

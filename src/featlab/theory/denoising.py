@@ -21,7 +21,7 @@ from typing import NamedTuple
 import numpy as np
 import scipy.optimize
 
-from featlab.fields import InputError
+from featlab.core.validation import InputError
 
 
 class Stationary(NamedTuple):

@@ -15,7 +15,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from featlab.fields import InputError
+from featlab.core.validation import InputError
 
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(20)
 _TOLERANCE = 1e-14

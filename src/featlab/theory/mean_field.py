@@ -29,10 +29,13 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.linalg
 
-from featlab.fields import InputError
+from featlab.core.validation import InputError
 
 _SETTLED = 1e-12  # relative change of the dual weights at which an implicit step is solved
 _ITERATIONS = 500
+_FOLLOWED = 1e-6  # of the first gap of the free energy: the end of the range in which a curve is followed
+_LATE = 1e-3  # of the first gap: from here on the late rate is fitted
+_STEP = 0.01  # of the time in which the slowest mode falls to 1/e: half of it is the error of the rate
 
 _EMPTY = np.zeros((1, 1))
 _solve_positive, _solve_tridiagonal = scipy.linalg.get_lapack_funcs(("posv", "gtsv"), (_EMPTY,))
@@ -43,6 +46,29 @@ class SobolevBounds(NamedTuple):
 
     low: float
     high: float
+
+
+class Curve(NamedTuple):
+    """The free energy of one density over time, less its least value, and what theory says about it."""
+
+    times: np.ndarray
+    gaps: np.ndarray
+    spectral_gap: float  # of the Gibbs law at the end
+    sobolev: float  # smallest valid alpha on the way
+
+    @property
+    def followed(self) -> np.ndarray:
+        """Where the gap has not yet fallen to a small part of the first."""
+        return self.gaps >= _FOLLOWED * self.gaps[0]
+
+    def late_rate(self) -> float:
+        """The rate at which the gap falls in the end; NaN where fewer than three times are late."""
+        late = self.followed & (self.gaps <= _LATE * self.gaps[0])
+        return -float(np.polyfit(self.times[late], np.log(self.gaps[late]), 1)[0]) if late.sum() > 2 else np.nan
+
+    def straightness(self) -> float:
+        """How much of the scatter of the gap's logarithm a straight line in time explains."""
+        return float(np.corrcoef(self.times[self.followed], np.log(self.gaps[self.followed]))[0, 1] ** 2)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -187,6 +213,14 @@ class MeanField:
             before = None  # the next steps may have another length
             found.append(mass)
         return np.array(found)
+
+    def curve(self, start: np.ndarray, points: int) -> Curve:
+        """The free energy from a start on, until the slowest mode alone would have left a millionth of it."""
+        rate = self.spectral_gap(self.potential(self.minimiser()))
+        times = np.linspace(0, np.log(1 / _FOLLOWED) / (2 * rate), points + 1)
+        masses = [start, *self.evolve(start, times[1:], _STEP / rate)]
+        gaps = np.array([self.gap(mass) for mass in masses])
+        return Curve(times, gaps, rate, min(self.sobolev(self.potential(mass)).low for mass in masses))
 
     def spectral_gap(self, potential: np.ndarray) -> float:
         """The slowest rate at which a law approaches the Gibbs law of a potential that stays as it is."""

@@ -25,7 +25,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from featlab.fields import InputError
+from featlab.core.validation import InputError
 from featlab.theory import hermite
 from featlab.theory.random_features import Activation, errors, loo_factor, traces
 
@@ -105,7 +105,7 @@ class Step(NamedTuple):
 
     @staticmethod
     def of(activation, eta: float, width: int, order: int = 6) -> Step:
-        """A step of this size with this activation, as far as so many spikes."""
+        """A step of this size with this activation, with Hermite coefficients up to this order."""
         return Step(eta, width, tuple(hermite.coefficients(activation, order)))
 
     def strengths(self, length: float, spikes: int) -> np.ndarray:
@@ -148,7 +148,7 @@ def errors_after(
     spikes: int,
     step: Step | None = None,
 ) -> tuple[float, float]:
-    r"""Training and test error after a step that makes so many spikes; 0 spikes are random features."""
+    r"""Training and test error after a step that makes `spikes` spikes; 0 spikes are random features."""
     other = teacher.nonlinear + teacher.noise
     train, test = errors(phi, psi, penalty, activation, teacher.coefficients[0] ** 2, other)
     less_train, less_test = gains(phi, psi, penalty, activation, teacher, spikes, step)

@@ -23,7 +23,7 @@ from __future__ import annotations
 import math
 from fractions import Fraction
 
-from featlab.fields import InputError
+from featlab.core.validation import InputError
 
 
 def krawtchouk(p: int, t: int, count: int) -> int:

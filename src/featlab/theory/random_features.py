@@ -23,7 +23,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from featlab.fields import InputError
+from featlab.core.validation import InputError
 from featlab.theory import hermite
 
 _ROUNDS = 200  # of bisection, from a bracket that holds every double

@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from featlab.fields import InputError
+from featlab.core.validation import InputError
 
 _ROUNDS = 200  # bisection alone needs about 70 from a bracket that holds every double
 _HALF_LOST = 0.25  # of its energy, a direction keeps the rest when kappa is its eigenvalue: (1 / (1 + 1))^2

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from featlab.fields import InputError
+from featlab.core.validation import InputError
 
 
 def snr(signal_norm: Any, noise_scale: Any, d: Any) -> Any:

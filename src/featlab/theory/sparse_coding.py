@@ -12,7 +12,7 @@ import math
 import numpy as np
 import scipy.stats
 
-from featlab.fields import InputError
+from featlab.core.validation import InputError
 
 
 def sure_probability(d: float, c1: float, c2: float) -> float:

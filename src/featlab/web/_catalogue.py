@@ -18,15 +18,15 @@ import jax.numpy as jnp
 
 import featlab
 from featlab import algorithms, data, networks, objectives
+from featlab.atlas.formulas import lines, mathml
+from featlab.atlas.words import EMPHASIS
 from featlab.claims import Claim, along_the_way, find_claims
-from featlab.description import changed, describe
+from featlab.claims.citation import paper_of
+from featlab.core.validation import InputError, Kind, Part, did_you_mean, whole_if_exact
 from featlab.experiment import Experiment
-from featlab.fields import InputError, Kind, Part, did_you_mean, whole_if_exact
 from featlab.networks import TwoLayerCNN, erf, hermite_series, identity, leaky_relu, relu, relu_power, shifted
 from featlab.probes import until
-from featlab.report._claims import paper_of
-from featlab.report._formulas import lines, mathml
-from featlab.report._words import EMPHASIS
+from featlab.text import changed, describe
 from featlab.web._fields import Field, field_of, plain_symbol
 
 SECTIONS = ("data", "network", "algorithm")
@@ -106,7 +106,9 @@ class Catalogue:
             }
             for name, function in self.activations.items()
         }
-        return {"version": featlab.__version__, "limits": LIMITS, "claims": claims, "kinds": kinds}
+        (steps,) = [field_of(*one) for one in _own_fields(_OWN) if one[0] == "steps"]
+        page = {"version": featlab.__version__, "limits": LIMITS, "steps": steps._asdict()}
+        return {**page, "claims": claims, "kinds": kinds}
 
     def pictured(self) -> list[str]:
         """The theorems, those that divide a plane first."""

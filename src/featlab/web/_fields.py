@@ -1,4 +1,4 @@
-"""How fields of experiments look on the page: their symbols, and the range of a slider."""
+"""How fields of experiments look on the page: their symbols as plain text, and the range of a slider."""
 
 from __future__ import annotations
 
@@ -6,58 +6,12 @@ import math
 import re
 from typing import Any, NamedTuple
 
-from featlab.fields import Kind
+from featlab.atlas.words import GREEK
+from featlab.core.validation import Kind
 
-SYMBOLS = {
-    "n": ("n", "training samples"),
-    "d": ("d", "dimension"),
-    "snr": ("SNR", "signal-to-noise ratio"),
-    "signal_norm": ("|μ|", "length of the signal"),
-    "noise_scale": ("σ", "noise in each coordinate"),
-    "label_flip": ("p", "flipped training labels"),
-    "negative_flip": ("τ₋", "flipped labels of class -1"),
-    "test_flip": ("p, test", "flipped test labels"),
-    "cosine": ("cos", "angle between the two signals"),
-    "sparsity": ("s", "coordinates that noise touches"),
-    "feature_noise": ("α", "noise along the feature"),
-    "rank": ("r", "directions of the teacher"),
-    "label_noise": ("σ_ε", "noise of the labels"),
-    "width": ("m", "neurons"),
-    "power": ("q", "power of the activation"),
-    "slope": ("s", "slope below 0"),
-    "init_scale": ("σ₀", "scale of the start"),
-    "learning_rate": ("η", "learning rate"),
-    "momentum": ("β", "momentum"),
-    "weight_decay": ("λ", "weight decay"),
-    "pace": ("κ", "largest relative change a step"),
-    "radius": ("τ", "radius of the perturbation"),
-    "flip": ("p", "labels flipped in a step"),
-    "concentration": ("α", "of the mixing weights"),
-    "beta1": ("β₁", "memory of gradients"),
-    "beta2": ("β₂", "memory of their squares"),
-    "epsilon": ("ε", "in the denominator"),
-    "alpha": ("α", "step n^α"),
-    "eta": ("η", "step"),
-    "constant": ("c", "step c n^α"),
-    "penalty": ("λ", "ridge penalty"),
-    "duration": ("t", "time of one step"),
-    "size": ("B", "inputs a step"),
-}
-_RANGES = {
-    "n": (4, 1024),
-    "d": (10, 1e9),
-    "snr": (0.01, 10),
-    "width": (1, 256),
-    "label_flip": (0, 0.5),
-    "negative_flip": (0, 0.5),
-    "test_flip": (0, 0.5),
-    "cosine": (-0.9, 0.9),
-    "power": (0.5, 6),
-    "slope": (0, 1),
-    "alpha": (-0.2, 0.5),
-}
-_LETTERS = {"mu": "μ", "sigma": "σ", "eta": "η", "alpha": "α", "tau": "τ", "rho": "ρ", "gamma": "γ", "lambda": "λ"}
-_AROUND = 100.0  # a field of no usual range: this factor around its value, on a logarithmic scale
+_SIGNS = {**GREEK, "nu": "ν", "varepsilon": "ε", "star": "⋆", "circ": "°", "pm": "±", "cos": "cos "}
+_LOWERED = str.maketrans("0123456789+-", "₀₁₂₃₄₅₆₇₈₉₊₋")
+_AROUND = 100.0  # a field of no declared span: this factor around its value, on a logarithmic scale
 
 
 class Field(NamedTuple):
@@ -75,15 +29,14 @@ class Field(NamedTuple):
 
 
 def field_of(path: str, kind: Kind, value: Any) -> Field:
-    """The control of a field, by its name, its kind and its usual value."""
-    name = path.rpartition(".")[2]
-    symbol, words = SYMBOLS.get(name, (name.replace("_", " "), name.replace("_", " ")))
+    """The control of a field, by its path, what it was declared to hold, and its usual value."""
+    symbol, words = named(path, kind)
     if kind.name == "flag":
         return Field(path, symbol, words, "flag", bool(value), 0, 1, False, False)
     if kind.name == "function":
-        return Field(path, "activation", name, "activation", value, 0, 0, False, False)
+        return Field(path, symbol, words, "activation", value, 0, 0, False, False)
     finite = isinstance(value, int | float) and math.isfinite(value)
-    low, high = _RANGES.get(name) or _around(float(value) if finite else 1.0, kind)
+    low, high = kind.span or _around(float(value) if finite else 1.0, kind)
     low, high = max(low, kind.low), min(high, kind.high)
     if finite:
         low, high = min(low, value), max(high, value)
@@ -92,12 +45,20 @@ def field_of(path: str, kind: Kind, value: Any) -> Field:
     return Field(path, symbol, words, kind.name, shown, low, high, log, kind.optional)
 
 
+def named(path: str, kind: Kind | None) -> tuple[str, str]:
+    """Symbol and words of a field; its own name, where the declaration has none."""
+    plain = path.rpartition(".")[2].replace("_", " ")
+    return (plain_symbol(kind.symbol) or plain, kind.means or plain) if kind is not None else (plain, plain)
+
+
 def plain_symbol(latex: str) -> str:
-    """A short formula as plain text, for a line of words: n|μ|^4 / (0.2 σ^4 d)."""
+    """A short formula as plain text, for a line of words: n|μ|^4 / (0.2 σ₀^4 d)."""
     text = re.sub(r"\\(?:mathrm|text)\{([^}]*)\}", r"\1", latex)
-    for command, letter in _LETTERS.items():
-        text = re.sub(rf"\\{command}(?![a-zA-Z]) ?", letter, text)
-    return re.sub(r"\\[,;:! ]", " ", text).replace(r"\|", "|")
+    for command, sign in _SIGNS.items():
+        text = re.sub(rf"\\{command}(?![a-zA-Z]) ?", sign, text)
+    text = re.sub(r"_\{?([0-9+-]+)\}?", lambda index: index[1].translate(_LOWERED), text)
+    text = re.sub(r"([_^])\{(\w+)\}", r"\1\2", text)
+    return re.sub(r"\\[,;:! ]", " ", text).replace(r"\|", "|").replace("^°", "°")
 
 
 def _around(value: float, kind: Kind) -> tuple[float, float]:

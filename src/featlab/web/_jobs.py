@@ -8,29 +8,32 @@ from __future__ import annotations
 import dataclasses
 import math
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from featlab import plots
+from featlab.atlas.script import numpy_script
 from featlab.claims import Claim, Picture
-from featlab.description import changed, describe
-from featlab.endings import compute, units, work
+from featlab.core.sees import Sees
+from featlab.core.validation import InputError
+from featlab.engine.batch import work
+from featlab.engine.program import Program, programs_of
+from featlab.engine.run import run
+from featlab.engine.stream import live
 from featlab.experiment import Experiment
-from featlab.fields import InputError
-from featlab.grids import as_axes, tables
-from featlab.groups import grouped, groups_of
-from featlab.live import live
 from featlab.probes import Probe, Variable, at_end, until
 from featlab.probes.running import as_running
-from featlab.report._script import numpy_script
-from featlab.runner import run
-from featlab.sheet import Sheet
-from featlab.store import export
+from featlab.sweeps.axes import field_kind
+from featlab.sweeps.plan import Plan
+from featlab.sweeps.results import Results
+from featlab.sweeps.store import export
+from featlab.sweeps.sweep import carry_out
+from featlab.text import changed, describe
 from featlab.web._catalogue import Catalogue, Request, plane
-from featlab.web._fields import SYMBOLS, plain_symbol
+from featlab.web._fields import named, plain_symbol
 
 MOST_WORK = 1e12  # operations for one setting: about a minute on two cores
 NEAR = 2.0  # a factor around the boundary
@@ -88,7 +91,7 @@ def _said(picture: Picture, number: float) -> str:
 def train(request: Request) -> Iterator[Message]:
     """Curves, a few moments at a time."""
     experiment = request.experiment
-    _affordable([experiment], request.seeds)
+    _affordable(programs_of([experiment]), request.seeds)
     labels, sent = _labels(experiment), 0
     last = experiment.last_step
     for part in live(experiment, request.seeds):
@@ -114,14 +117,13 @@ def diagram(request: Request) -> Iterator[Message]:
         raise InputError("There is no phase diagram here: it needs a number of samples and a signal.")
     grid, variable, level = _grid(claim, experiment, axes)
     across, up = (tuple(values) for values in grid.values())
-    cells = groups_of(tables(experiment, as_axes(grid, experiment)))
-    _affordable([group.first for group in cells], _DIAGRAM_SEEDS * len(across) * len(up))
-    sheet = Sheet(as_axes(grid, experiment), np.arange(_DIAGRAM_SEEDS, dtype=np.uint32), cells)
+    plan = Plan.of(experiment, grid, _DIAGRAM_SEEDS)
+    _affordable(plan.programs, len(plan.seeds))
     labels = _labels(experiment)
     head: Message = {
         "kind": "diagram",
-        "x": {"field": axes[0], "label": _axis_label(axes[0]), "values": list(across)},
-        "y": {"field": axes[1], "label": _axis_label(axes[1]), "values": list(up)},
+        "x": {"field": axes[0], "label": _axis_label(experiment, axes[0]), "values": list(across)},
+        "y": {"field": axes[1], "label": _axis_label(experiment, axes[1]), "values": list(up)},
         "variable": variable,
         "label": labels.get(variable, variable),
         "low": 0.0,
@@ -131,18 +133,13 @@ def diagram(request: Request) -> Iterator[Message]:
     }
     yield {**head, "cells": [], "done": False}
     told = np.zeros((len(across), len(up)), bool)
-    planned = []
-    for group in cells:
-        places = np.arange(len(group.table.places))
-        runs = np.repeat(places, _DIAGRAM_SEEDS), np.tile(sheet.seeds, len(places))
-        planned += [(group, unit) for unit in units(group, *runs)]
-    for i, (group, unit) in enumerate(planned):
-        sheet.fill(group, unit, compute(group, unit, reduced=True))
-        means = sheet.means(variable)
+    results = Results(plan)
+    for _ in carry_out(results):
+        means = results.means(variable)
         new = np.isfinite(means) & ~told
         told |= new
         found = [[int(i), int(j), _finite(float(means[i, j]))] for i, j in zip(*np.nonzero(new))]
-        yield {**head, "cells": found, "done": i == len(planned) - 1}
+        yield {**head, "cells": found, "done": bool(results.finished.all())}
 
 
 def file(request: Request, name: str) -> Iterator[Message]:
@@ -155,8 +152,8 @@ def file(request: Request, name: str) -> Iterator[Message]:
     elif name == "experiment.toml":
         yield {"kind": "file", "content": _toml(experiment, seeds).encode()}
     else:
-        _affordable([experiment], seeds)
-        history = run(experiment, seeds, progress=False, products=not experiment.product_obstacles())
+        _affordable(programs_of([experiment]), seeds)
+        history = run(experiment, seeds, progress=False, products=experiment.representation == Sees.PRODUCTS)
         yield {"kind": "file", "content": _written(history, name)}
 
 
@@ -169,18 +166,19 @@ def jobs(catalogue: Catalogue) -> dict[str, Callable[..., Iterator[Message]]]:
     }
 
 
-def _affordable(experiments: list[Experiment], runs: int) -> None:
+def _affordable(programs: Sequence[Program], seeds: int) -> None:
     """Refuse, before anything is computed, what would take too long or too much memory."""
-    for group in grouped(experiments):
-        needed = work(group) * runs / len(experiments)
-        if needed > MOST_WORK:
+    for program in programs:
+        runs = len(program.table.places) * seeds
+        if work(program) * runs > MOST_WORK:
             raise InputError(
-                f"That is about {needed:.1e} operations, and this page takes at most {MOST_WORK:.0e}: choose "
-                "fewer steps, samples, neurons or seeds, or use `featlab run`, which has no such limit."
+                f"That is about {work(program) * runs:.1e} operations, and this page takes at most "
+                f"{MOST_WORK:.0e}: choose fewer steps, samples, neurons or seeds, or use `featlab run`, "
+                "which has no such limit."
             )
-        if group.size * min(runs, 16) > MOST_NUMBERS:
+        if program.size * min(runs, 16) > MOST_NUMBERS:
             raise InputError(
-                f"That draws {group.size * min(runs, 16):.1e} numbers, and this page takes at most "
+                f"That draws {program.size * min(runs, 16):.1e} numbers, and this page takes at most "
                 f"{MOST_NUMBERS:.0e}: choose a smaller n, d or width, or use `featlab run`."
             )
 
@@ -230,9 +228,9 @@ def _labels(experiment: Experiment) -> dict[str, str]:
     return {name: (one or Variable()).meaning or name for variables in described for name, one in variables}
 
 
-def _axis_label(path: str) -> str:
-    symbol, words = SYMBOLS.get(path.rpartition(".")[2], (path, path))
-    return f"{symbol}, {words}"
+def _axis_label(experiment: Experiment, path: str) -> str:
+    symbol, words = named(path, field_kind(experiment, path))
+    return f"{symbol}, {words}" if symbol != words else words
 
 
 def _band(values: np.ndarray) -> dict[str, list[float | None]]:

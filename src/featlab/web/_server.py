@@ -14,10 +14,12 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from featlab.fields import InputError
+from featlab import atlas
+from featlab.core.validation import InputError
 
 PORT = 8123
 _HERE = Path(__file__).parent
+_CHARTS = [Path(atlas.__file__).with_name(name) for name in ("charts.js", "heat.js")]
 _TYPES = {
     ".html": "text/html",
     ".js": "text/javascript",
@@ -70,8 +72,10 @@ class Playground:
 
     async def begin(self) -> None:
         """Start the processes: one for curves and files, one for diagrams."""
+        from featlab.engine.compiled import keep_compiled_programs
         from featlab.web._workers import Worker
 
+        keep_compiled_programs()
         loop = asyncio.get_running_loop()
 
         def deliver(key: Hashable, job: Any, message: dict[str, Any]) -> None:
@@ -211,7 +215,7 @@ def application(folder: str | None = None, hosts: tuple[str, ...] | None = _LOOP
     from starlette.routing import Route, WebSocketRoute
 
     playground = Playground(folder)
-    static = {path.name: path for path in [*(_HERE / "static").iterdir(), *_HERE.glob("*.js")] if path.is_file()}
+    static = {path.name: path for path in [*(_HERE / "static").iterdir(), *_CHARTS] if path.is_file()}
 
     def guarded(answer):
         async def checked(request):

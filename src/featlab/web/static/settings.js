@@ -4,14 +4,10 @@ export const SECTIONS = ["data", "network", "objective", "algorithm"];
 const NOT_GIVEN = ""; // in a link: a field that the theorem's setting has and this one has not
 
 /* Steps and seeds belong to no part. */
-function runFields(limits) {
-  const most = (name, usual) => (limits && Number.isFinite(limits[name]) ? limits[name] : usual);
-  return [
-    { name: "steps", symbol: "T", words: "steps of training", kind: "whole", value: 1000, low: 10,
-      high: most("steps", 20000), log: true },
-    { name: "seeds", symbol: "seeds", words: "runs, each with its own draw", kind: "whole", value: 4, low: 1,
-      high: most("seeds", 32), log: false },
-  ];
+function runFields({ steps, limits }) {
+  const seeds = { name: "seeds", symbol: "seeds", words: "runs, each with its own draw", kind: "whole", value: 4,
+    low: 1, high: limits.seeds, log: false };
+  return [steps, seeds];
 }
 
 /* The fields of a kind of part, those of the chosen activation after it: [{key, section, field}]. */
@@ -32,7 +28,7 @@ function fieldsOfKind(catalogue, section, kind, setting) {
 /* All fields of a setting, in the order of its parts. */
 export function fieldsOf(catalogue, setting) {
   const found = SECTIONS.flatMap((section) => fieldsOfKind(catalogue, section, setting[section], setting));
-  for (const field of runFields(catalogue.limits)) found.push({ key: field.name, section: "run", field });
+  for (const field of runFields(catalogue)) found.push({ key: field.name, section: "run", field });
   return found;
 }
 
@@ -64,7 +60,7 @@ export function complete(catalogue, setting) {
       else if (!field.optional && usual !== null) kept[key] = usual;
     }
   }
-  for (const field of runFields(catalogue.limits)) kept[field.name] = setting[field.name] || field.value;
+  for (const field of runFields(catalogue)) kept[field.name] = setting[field.name] || field.value;
   return kept;
 }
 

@@ -1,0 +1,63 @@
+"""README.md's tables of verdicts, from the records kept with the tests: `python docs/_ext/readme_tables.py`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from markdown_text import table
+from theorems import stored_verdicts
+
+from featlab.atlas.cards import main_check
+from featlab.atlas.tables import numbers
+
+README = Path(__file__).parents[2] / "README.md"
+FLAGSHIP, SHOWN = "cao2022_phase", 4
+
+
+def of_one(record: Mapping[str, Any]) -> str:
+    """The first checks of one claim, and how many of the others were supported."""
+    first, others = record["checks"][:SHOWN], record["checks"][SHOWN:]
+    rows = [numbers(check) for check in first]
+    supported = sum(check["status"] == "supported" for check in others)
+    rows.append((f"{len(others)} more: losses and coefficients on both sides", "", f"{supported} supported"))
+    return table((f"check of `{record['id']}`", "measured, 95 % interval", "theory allows"), rows)
+
+
+def of_all(records: Mapping[str, Mapping[str, Any]]) -> str:
+    """A row for each claim: its verdict, how many checks count, and the check or the reason that decided."""
+    return table(("claim", "verdict", "evidence", "measured, and what theory allows"), map(_row, records.values()))
+
+
+def counts(records: Mapping[str, Mapping[str, Any]]) -> str:
+    """How many claims came out how, in a sentence."""
+    words = [record["word"] for record in records.values()]
+    parts = [f"{words.count(word)} {word}" for word in dict.fromkeys(sorted(words, reverse=True))]
+    checks = sum(len(record["checks"]) for record in records.values())
+    evidence = sum(record["evidence"] for record in records.values())
+    return f"{len(records)} claims: {', '.join(parts)}; {evidence} of {checks} checks count as evidence."
+
+
+def _row(record: Mapping[str, Any]) -> tuple[str, str, str, str]:
+    evidence = f"{record['evidence']} of {len(record['checks'])}"
+    name, measured, allowed = numbers(main_check(record))
+    said = f"{name}: {measured}, theory {allowed}" if record["status"] == "supported" else record["reason"]
+    return f"`{record['id']}`", record["word"], evidence, said
+
+
+def rewritten(text: str) -> str:
+    """The text of README.md with its made parts made anew."""
+    records = stored_verdicts()
+    made = {"flagship": of_one(records[FLAGSHIP]), "verdicts": f"{counts(records)}\n\n{of_all(records)}"}
+    for name, part in made.items():
+        begin, end = f"<!-- made: {name} -->", f"<!-- end: {name} -->"
+        before, opened, rest = text.partition(begin)
+        _, closed, after = rest.partition(end)
+        assert opened and closed, name
+        text = f"{before}{begin}\n{part}\n{end}{after}"
+    return text
+
+
+if __name__ == "__main__":
+    README.write_text(rewritten(README.read_text()))

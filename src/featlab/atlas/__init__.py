@@ -1,0 +1,1 @@
+"""The atlas: all theorems and errata on pages that open from disk."""

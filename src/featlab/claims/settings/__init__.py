@@ -1,0 +1,1 @@
+"""Settings, references and formulas that several theorems share: no claim imports another."""

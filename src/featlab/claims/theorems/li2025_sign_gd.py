@@ -1,0 +1,203 @@
+r"""Sign descent trains a transformer in four stages, fast, by memorising noise.
+
+Li, Huang, Han, Zhou, Suzuki, Zhu and Chen (2025): two tokens, $y\mu$ with $\mu = e_1$ and sparse noise $\xi$,
+under softmax attention and two classes of value neurons. Each product with noise moves by $\eta\|\xi_i\|_1$ a step
+and each one with the signal by $\eta$, whatever the size of the gradient. So signs settle one after the other:
+
+* I, $T_1 \sim \sigma_0 / (\eta\sqrt{s m_v})$: the values' noise has the label's sign, then is linear in t;
+* II, $T_2 \sim \sigma_0 / (\eta\sqrt s)$: queries and keys agree on the sign of each sample's noise;
+* III, $T_3 \sim \sigma_0 / \eta$: the signal in queries and keys has the sign of the samples' majority vote;
+* IV, $T_4 \sim 1 / (\eta s \sigma_p \sqrt{m_k})$: attention turns from the signal to noise, first that of the
+  noise token, later, at $T_5$, that of the signal token.
+
+The paper states orders of magnitude; clocks and constants are worked out from its update rules. $T_1$ to $T_3$ are
+the first steps at which four signs in five are as they stay, $T_4$ and $T_5$ those at which attention on the
+signal has fallen from one half to a quarter. Runs last for a time that theory gives, and no loss is required of
+them: it is judged.
+
+The theorem is about strong noise, $\|\xi\|^2 \gg n$, which gradient descent would memorise as well. A second
+setting, $\|\xi\|^2 < n$ while $s\sigma_p \gg 1$, shows that the signs are to blame: sign descent and Adam fit the
+noise all the same, and gradient descent, the control, learns the signal.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from typing import Any
+
+import numpy as np
+
+from featlab.algorithms import Adam, GradientDescent, SignDescent
+from featlab.claims import Assumption, Claim, Size, at_least, at_most, equals, not_judged, scales_as, to
+from featlab.claims.settings.sign_descent import descent_test_loss, least_test_loss, noise_pace, time_to_loss
+from featlab.core.validation import real, whole
+from featlab.data import SparseSignalNoise
+from featlab.experiment import Experiment
+from featlab.networks import TwoLayerTransformer
+from featlab.probes import at_end, geometric, stage_times, stages, test_loss, train_loss, until
+
+AT_MOST = 2000  # steps of Adam and of gradient descent; a run that needs more counts as not trained
+TESTS = 2000  # inputs: test losses to a per cent
+SMALLEST = 1e-30  # attention that float32 still tells from 0
+DESCENT = "gradient descent"
+STAYS = "test loss over log(1 + exp(-4 eta T))"
+
+
+class SignDescentStages(Claim):
+    """The claim of this file."""
+
+    title = "sign descent trains a transformer in four stages, fast, and its test loss stays of order one"
+    statement = (
+        r"T_1 \ll T_2 \ll T_3 \ll T_4; \qquad L_S(T) \le \varepsilon \ \text{ at } \ "
+        r"T = O\left(\frac{\log(1/\varepsilon)}{\eta s \sigma_p}\right), \qquad L_D(T) = \Theta(1)"
+    )
+    refuted_if = (
+        "the stages come in another order, the training loss is above epsilon at T, "
+        "or the test loss falls below its constant"
+    )
+    reference = """@inproceedings{li2025optimization,
+  title     = {On the Optimization and Generalization of Two-layer Transformers with Sign Gradient Descent},
+  author    = {Li, Bingrui and Huang, Wei and Han, Andi and Zhou, Zhanpeng and Suzuki, Taiji and Zhu, Jun and Chen, Jianfei},
+  booktitle = {International Conference on Learning Representations},
+  year      = {2025}
+}"""  # noqa: E501
+    sizes = {  # spans: how long runs of the first stages last, in units of sigma_0 / eta
+        "tiny": Size(seeds=3, d=800, spans=(1.0, 2.0), steps=20, adam=False),
+        "smoke": Size(seeds=4, d=5400, spans=(0.5, 1.0, 2.0), steps=400, adam=False),
+        "laptop": Size(seeds=24, d=5400, spans=(0.5, 1.0, 2.0), steps=400, adam=True),
+        "full": Size(seeds=32, d=32_000, spans=(0.25, 0.5, 1.0, 2.0), steps=1600, adam=True),
+    }
+    minutes = 3.0  # whole vectors: neither the data nor the algorithms commute with rotations
+    control_changes = "gradient descent, judged as sign descent"
+
+    clauses = {
+        "T_1 << T_2 << T_3 << T_4": "each stage's time over the next one's",
+        "stage I: values settle before keys move, then grow linearly": ("how far keys*", "slope of the values'*"),
+        "stage II: T_2 is proportional to sigma_0 / eta": "exponent of T_2*",
+        "stage IV: attention on the signal decays exponentially": "halvings of attention*",
+        "L_S <= epsilon at T": "training loss at T over epsilon",
+        "L_D = Theta(1) at T, for Adam as for sign descent": "test loss over log*",
+        "gradient descent generalises where signs do not": "test loss of gradient descent, weak noise",
+        "T_1 is proportional to sigma_0 / eta": not_judged("T_1 is a handful of steps: too few for an exponent"),
+        "T_3 is proportional to sigma_0 / eta": not_judged("it scatters: votes near a tie change on the way"),
+        "orders of T_1 to T_4 in s, m_v and m_k": not_judged("one s and one network are run"),
+    }
+    perturb = {"init_scale": 0.5, "head": to(36), "n": to(11)}
+
+    n: int = whole(default=13, at_least=1)  # odd: no vote is a tie
+    sparsity: int = whole(default=40, at_least=1)  # s
+    noise_scale: float = real(default=6.0, above=0)  # sigma_p
+    weak_noise: float = real(default=0.33, above=0)  # sigma_p in the second setting
+    head: int = whole(default=32, at_least=1)  # m_k
+    value_neurons: int = whole(default=16, at_least=1)  # m_v
+    init_scale: float = real(default=6e-5, above=0)  # sigma_0
+    loss: float = real(default=0.01, above=0, below=1)  # epsilon
+
+    def experiment(self, algorithm, steps, d, noise, *, probes=()):
+        """The theorem's network and data with any algorithm."""
+        network = TwoLayerTransformer(head=self.head, value_neurons=self.value_neurons, init_scale=self.init_scale)
+        return Experiment(
+            data=SparseSignalNoise(n=self.n, d=float(d), sparsity=self.sparsity, noise_scale=noise),
+            network=network,
+            algorithm=algorithm,
+            probes=[train_loss.on(at_end), test_loss(count=TESTS).on(at_end), *probes],
+            steps=steps,
+        )
+
+    def signs(self, time, steps, d, noise):
+        r"""Sign descent until $\eta t$ is this time, with its stages."""
+        probes = (stages.on(at_end), stage_times)
+        return self.experiment(SignDescent(time / steps), steps, d, noise, probes=probes)
+
+    def first_stages(self, ratio, steps, d):
+        r"""Sign descent for a number of steps, of a size such that $\sigma_0 / \eta$ is the ratio."""
+        return self.signs(self.init_scale * steps / ratio, steps, d, self.noise_scale)
+
+    def beside(self, name, steps, d):
+        """Adam or gradient descent in the second setting, to the training loss epsilon."""
+        # A value neuron's gradient has the factor 1 / m_v.
+        adam, descent = Adam(self.time(self.weak_noise) / steps), GradientDescent(self.value_neurons / 4)
+        to_loss = until(train_loss, self.loss, at_most=AT_MOST)
+        return self.experiment(adam if name == "Adam" else descent, to_loss, d, self.weak_noise)
+
+    def time(self, noise) -> float:
+        r"""$\eta T$, by which the training loss is at most epsilon."""
+        return time_to_loss(self.loss, self.sparsity, noise)
+
+    def typical(self):
+        return self.signs(self.time(self.noise_scale), 400, 5400, self.noise_scale)
+
+    def scene(self):
+        return dataclasses.replace(self.typical(), probes=[p.on(geometric(60)) for p in (stages, train_loss)])
+
+    def assumptions(self, experiment: Any) -> list[Assumption]:
+        data, network, algorithm = experiment.data, experiment.network, experiment.algorithm
+        s, scale = data.sparsity, data.noise_scale
+        pace = noise_pace(s, scale)
+        step = 2 * algorithm.learning_rate * pace if isinstance(algorithm, SignDescent) else 0.0
+        votes = math.sqrt(data.n / s) / scale if scale != self.weak_noise else 0.0
+        scores = network.init_scale * s * scale * math.sqrt(network.head)
+        settled = network.value_neurons / math.log(data.n)
+        counted = "sqrt(n / s) / sigma_p, where votes are counted (they are the samples' own)"
+        return [
+            Assumption("1 / (s sigma_p sqrt(2/pi)) (signs favour noise)", 1 / pace, "<< 1"),
+            Assumption(counted, votes, "<< 1"),
+            Assumption("n s / d (supports are nearly disjoint)", data.n * s / data.d, "<< 1"),
+            Assumption("sigma_0 s sigma_p sqrt(m_k) (attention starts at one half)", scores, "<< 1"),
+            Assumption("m_v / log n (the values settle before keys move)", settled, ">= 1"),
+            Assumption("2 eta s sigma_p sqrt(2/pi) of sign descent (a step changes outputs little)", step, "<< 1"),
+        ]
+
+    def checks(self, lab):
+        steps, d, strong, weak = lab.size.steps, lab.size.d, self.noise_scale, self.weak_noise
+        # Small steps for the first stages, which end before the longest run does: larger ones are too coarse.
+        ratios = sorted(steps / span for span in lab.size.spans)
+        early = lab.run(self.first_stages, ratio=ratios, steps=steps, d=d)
+        first = early.sel(ratio=ratios[0])
+        last = lab.run(self.signs, time=self.time(strong), steps=steps, d=d, noise=strong)
+        beside = lab.run(self.signs, time=self.time(weak), steps=steps, d=d, noise=weak)
+        finer = (self.init_scale / ratios[0]) / (self.time(strong) / steps)  # a step of `first` over one of `last`
+
+        shares = {
+            "T_1 / T_2": first.value_time / first.alignment_time,
+            "T_2 / T_3": first.alignment_time / first.vote_time,
+            "T_3 / T_4": finer * first.vote_time / last.noise_query_time,
+            "T_4 / T_5, weak noise": beside.noise_query_time / beside.signal_query_time,
+        }
+        yield at_most("each stage's time over the next one's", shares, 0.5)
+        yield at_most("how far keys have moved at T_1, over their start", first.key_movement, 0.5)
+        slopes = finer * last.mean_value_noise / first.mean_value_noise
+        yield equals("slope of the values' noise, at the end over the beginning", slopes, 1.0)
+        name, symbols = "exponent of T_2 in sigma_0 / eta", (r"\sigma_0 / \eta", "T_2")
+        yield scales_as(name, early.alignment_time, "ratio", 1.0, rivals=(0.0,), symbols=symbols)
+        halved = {  # exponentially or faster
+            "of the noise token": _halvings(last.noise_query, last.noise_query_time / steps),
+            "of the noise token, weak noise": _halvings(beside.noise_query, beside.noise_query_time / steps),
+            "of the signal token, weak noise": _halvings(beside.signal_query, beside.signal_query_time / steps),
+        }
+        yield at_least("halvings of attention on the signal, over those at the pace of the first", halved, 1.0)
+
+        losses = {"strong noise": last.train_loss / self.loss, "weak noise": beside.train_loss / self.loss}
+        yield at_most("training loss at T over epsilon", losses, 1.0)
+        stays = {"strong noise": self._over_least(last, strong), "weak noise": self._over_least(beside, weak)}
+        if lab.size.adam:
+            adam = lab.run(self.beside, name="Adam", steps=steps, d=d)
+            stays["Adam, weak noise"] = self._over_least(adam, weak)
+        yield at_least(STAYS, stays, 1.0)
+        descent = lab.run(self.beside, name=DESCENT, steps=steps, d=d)
+        bound = descent_test_loss(self.loss, self.sparsity, weak, self.n)
+        yield at_most("test loss of gradient descent, weak noise", descent.test_loss, bound)
+
+    def control(self, lab):
+        """The signal is learnt, and attention goes to it."""
+        descent = lab.run(self.beside, name=DESCENT, steps=lab.size.steps, d=lab.size.d)
+        return at_least(STAYS, self._over_least(descent, self.weak_noise), 1.0)
+
+    def _over_least(self, runs, noise):
+        return runs.test_loss / least_test_loss(self.time(noise))
+
+
+def _halvings(attention, first):
+    """How often attention on the signal was halved, over how often it would be at the pace of the first time."""
+    return np.log2(0.5 / np.maximum(attention, SMALLEST)) * first

@@ -1,0 +1,126 @@
+r"""A large gradient step adds spikes to the features, one power of the learnt direction after the other.
+
+Moniri, Lee, Hassani and Dobriban (2023), on the spectrum of the features. With $\eta \asymp n^\alpha$ and
+$\frac{\ell-1}{2\ell} < \alpha < \frac{\ell}{2\ell+2}$ the features of fresh inputs are, up to $o(\sqrt n)$ in
+operator norm, those before the step and $\ell$ spikes:
+$F_\ell = F_0 + \sum_{k \leq \ell} c_1^k c_k \eta^k (\tilde X\beta)^{\circ k} (a^{\circ k})^\top$. So
+$\|F - F_\ell\|/\sqrt n$ falls with n, $\|F - F_{\ell-1}\|/\sqrt n$ does not, and spike $k$ is of order
+$n^{k(\alpha - 1/2) + 1/2}$: the first of order $n^\alpha$, and each further one weaker by $n^{\alpha - 1/2}$.
+
+The activation has $c_1 c_2 c_3 \neq 0$ and bounded derivatives (ReLU has $c_3 = 0$). With the literal start in
+place of the centred network the first residual is $y - f_0$, the learnt direction is not $\beta$, and nothing
+falls: the control. One step is all there is: nothing could be trained too little.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+
+from featlab.algorithms import GiantStep
+from featlab.claims import Assumption, Claim, Size, not_judged, scales_as
+from featlab.claims.settings import one_step as shared
+from featlab.core.validation import real
+from featlab.networks import centred, hermite_series
+from featlab.probes import spike_overlaps, spiked_gaps
+from featlab.theory import hermite
+
+TEACHER = shared.Setting(hermite_series((0, 1)), 0.0)
+REGIMES = {1: 0.2, 2: 0.3}  # the number of spikes, and an exponent of the step that makes it
+
+
+def bent(z):
+    r"""$z + \sin(z + 0.8)$: all derivatives are bounded, all Hermite coefficients differ from 0."""
+    return z + jnp.sin(z + 0.8)
+
+
+STUDENT = centred(bent)
+
+
+class Spikes(Claim):
+    """The claim of this file."""
+
+    title = "a large gradient step adds spikes to the features, each a power of one learnt direction"
+    statement = (
+        r"\|F - F_\ell\|_{op} = o(\sqrt n), \qquad F_\ell = F_0 + \sum_{k=1}^{\ell} c_1^k c_k \eta^k "
+        r"(\tilde X \beta)^{\circ k} (a^{\circ k})^\top"
+    )
+    refuted_if = (
+        "the features' distance from F_l grows with n, or the exponents of the spikes differ from the theory's"
+    )
+    reference = shared.MONIRI
+    sizes = {
+        "tiny": Size(seeds=3, n=(60, 90, 120)),
+        "smoke": Size(seeds=6, n=(300, 600, 1200)),
+        "laptop": Size(seeds=32, n=(1000, 2000, 4000)),
+        "full": Size(seeds=64, n=(2000, 4000, 8000, 16_000)),
+    }
+    minutes = 3.0  # eigenvalues of features of up to 4000 inputs
+    control_changes = "the step is taken on the network with its untrained output, not the centred one"
+
+    clauses = {
+        "F is F_l up to o(sqrt n) in operator norm": ("exponent of |F - F_1|*0.2", "exponent of |F - F_2|*"),
+        "no fewer than l spikes do": ("exponent of |F - F_0|*", "exponent of |F - F_1|*0.3"),
+        "the first spike is of order n^alpha": "exponent of spike 1",
+        "each further one is weaker by n^(alpha - 1/2)": "exponent of spike * over spike *",
+        "three spikes and more, in distance": not_judged("distances are measured for one and two"),
+        "singular values: l of them leave the bulk": not_judged("outliers are not counted here"),
+    }
+
+    constant: float = real(default=0.4, above=0)  # c, of the step c n^alpha by which distances are measured
+    dimensions: float = real(default=0.2, above=0)  # d / n, there
+    neurons: float = real(default=0.2, above=0)  # N / n, there
+
+    def typical(self):
+        return self.distances(2000, 2)
+
+    def assumptions(self, experiment):
+        c = hermite.coefficients(shared.network(experiment).activation, 3)
+        return [
+            shared.in_proportion(experiment),
+            shared.centred_activation(experiment),
+            Assumption("100 |c_1 c_2 c_3|: three spikes exist", 100 * abs(c[1] * c[2] * c[3]), ">= 1"),
+        ]
+
+    def checks(self, lab):
+        for spikes in REGIMES:
+            gaps = self._gaps(lab, spikes)
+            yield self._falls(spikes, gaps)
+            fewer, symbols = spikes - 1, ("n", rf"\|F - F_{spikes - 1}\| / \sqrt{{n}}")
+            name = f"exponent of |F - F_{fewer}| / sqrt n, alpha = {REGIMES[spikes]:g}"
+            yield scales_as(name, gaps.sel(order=fewer), "n", at_least=0.0, symbols=symbols)
+        alpha, s = REGIMES[1], lab.run(self.single, n=lab.size.n).spike_overlap
+        first = s.sel(spike=1)
+        yield scales_as("exponent of spike 1", first, "n", alpha, (alpha - 0.5, 0.0), symbols=("n", "s_1"))
+        for k in (1, 2):
+            weaker, symbols = np.abs(s.sel(spike=k + 1) / s.sel(spike=k)), ("n", f"s_{k + 1} / s_{k}")
+            name = f"exponent of spike {k + 1} over spike {k}"
+            yield scales_as(name, weaker, "n", alpha - 0.5, rivals=(0.0,), symbols=symbols)
+
+    def control(self, lab):
+        return self._falls(1, self._gaps(lab, 1, subtract_start=False))
+
+    def _gaps(self, lab, spikes, **changed):
+        return lab.run(self.distances, n=lab.size.n, spikes=spikes, **changed).spiked_gap
+
+    def _falls(self, spikes, gaps):
+        name = f"exponent of |F - F_{spikes}| / sqrt n, alpha = {REGIMES[spikes]:g}"
+        symbols = ("n", rf"\|F - F_{spikes}\| / \sqrt{{n}}")
+        return scales_as(name, gaps.sel(order=spikes), "n", at_most=0.0, symbols=symbols)
+
+    def distances(self, n, spikes, subtract_start=True):
+        """Distances are clear where the step is large and dimensions are few: the gradient is near rank one."""
+        probe = spiked_gaps(order=(spikes - 1, spikes))
+        sizes: dict[str, Any] = {"dimensions": self.dimensions, "neurons": self.neurons}
+        step = GiantStep(alpha=REGIMES[spikes], constant=self.constant)
+        return shared.stated(n, TEACHER, step, [probe], activation=STUDENT, subtract_start=subtract_start, **sizes)
+
+    def single(self, n):
+        r"""Single spikes are clear where the step is small and dimensions are many.
+
+        Higher powers add to lower ones in proportion to $\eta^2 / N$.
+        """
+        probe, step = spike_overlaps(spike=(1, 2, 3)), GiantStep(alpha=REGIMES[1], constant=0.25)
+        return shared.stated(n, TEACHER, step, [probe], activation=STUDENT, dimensions=0.5, neurons=0.4)

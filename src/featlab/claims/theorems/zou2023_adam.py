@@ -1,0 +1,177 @@
+r"""Where gradient descent learns the signal, Adam and sign descent memorise the noise.
+
+Zou, Cao, Li and Gu (2023), Theorems 4.1 and 4.2. The signal is one coordinate, the noise sparse, and the noise
+patch carries a little of the opposite signal. Sign descent moves the signal's coordinate by $\eta$ a step and a
+noise patch by $\eta \sum_k |\xi_i[k]| \approx \eta s \sigma_p \sqrt{2/\pi}$: noise wins where $s\sigma_p \gg 1$,
+and the feature noise then turns the network's sign. For gradient descent the rates are $s\sigma_p^2/n$ against
+1, and the signal wins. All three end at training error 0 and near a stationary point, each in its norm:
+$\|\nabla L\|_2^2 \le 1/(T\eta)$ or $\|\nabla L\|_1 \le 1/(T\eta)$. Adam with mini-batches is the control: it
+generalises.
+
+The theorem holds with high probability when the width is large enough: some filter of each class must begin along
+the signal.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from typing import Any
+
+from featlab.algorithms import Adam, GradientDescent, SignDescent
+from featlab.claims import Assumption, Claim, Size, at_least, at_most, equals, not_judged
+from featlab.core.validation import real, whole
+from featlab.data import Minibatches, SparseSignalNoise
+from featlab.experiment import Experiment
+from featlab.networks import TwoLayerCNN, relu_power
+from featlab.probes import (
+    alignments,
+    at_end,
+    gradient_norm,
+    gradient_norm_1,
+    growth_rates,
+    test_error,
+    train_error,
+    train_loss,
+)
+
+
+class AdamMemorises(Claim):
+    """The claim of this file."""
+
+    title = "Adam and sign descent memorise sparse noise where gradient descent learns the signal"
+    statement = (
+        r"\text{GD: } \|\nabla L\|_2 \to 0,\ L_D^{0-1} \le 1/\mathrm{poly}(n); \qquad"
+        r"\text{Adam: } \|\nabla L\|_1 \to 0,\ L_S^{0-1} = 0,\ L_D^{0-1} \ge \tfrac12"
+    )
+    refuted_if = "Adam or sign descent errs less than half the time, or gradient descent more often than 1/n"
+    reference = """@inproceedings{zou2023understanding,
+  title     = {Understanding the Generalization of {Adam} in Learning Neural Networks with Proper Regularization},
+  author    = {Zou, Difan and Cao, Yuan and Li, Yuanzhi and Gu, Quanquan},
+  booktitle = {International Conference on Learning Representations},
+  year      = {2023}
+}"""
+    sizes = {
+        "tiny": Size(seeds=3, d=300, sparsities=(10,), scale=0.1),
+        "smoke": Size(seeds=4, d=1500, sparsities=(25, 50), scale=1.0),
+        "laptop": Size(seeds=24, d=5000, sparsities=(12, 25, 50), scale=1.0),
+        "full": Size(seeds=64, d=20_000, sparsities=(12, 25, 50), scale=1.0),
+    }
+    minutes = 3.0  # whole vectors: neither the data nor the algorithms commute with rotations
+    control_changes = "Adam sees mini-batches of two samples instead of all"
+
+    clauses = {
+        "gradient descent: the test error is at most 1/poly(n)": "test error of gradient descent",
+        "Adam and sign descent: the test error is at least 1/2": (
+            "test error of sign descent",
+            "test error of Adam",
+        ),
+        "all fit the training set": "training error",
+        "all end near a stationary point, each in its norm": "T eta |gradient|*",
+        "descent learns the signal, the others the noise": "what is learnt less what is not*",
+        "sign descent: noise grows s sigma_p sqrt(2/pi) times as fast as the signal": "sign descent: noise over*",
+        "gradient descent: the signal grows faster than noise": "gradient descent: noise over*",
+        "the training loss itself becomes small": not_judged("training error 0 is asked, as in the statement"),
+        "1/poly(n) for growing n": not_judged("n is held at 20, where 1/n is asked"),
+        "the growth laws beyond the first step": not_judged("only the first step and the end are read"),
+    }
+    exploratory = (
+        "that what is learnt is compared as a difference, and the first step without feature noise, was decided "
+        "after a first run"
+    )
+
+    n: int = whole(default=20, at_least=1)
+    width: int = whole(default=10, at_least=1)  # m
+    sparsity: int = whole(default=50, at_least=1)  # s
+    noise_scale: float = real(default=0.15, above=0)  # sigma_p
+    feature_noise: float = real(default=0.3, at_least=0)  # alpha
+    init_scale: float = real(default=0.02, above=0)  # sigma_0
+    weight_decay: float = real(default=1e-6, at_least=0)  # lambda
+
+    def strategies(self, scale=1.0):
+        """Algorithm and steps of each; `scale` shortens them for a look at the structure."""
+        decay = self.weight_decay
+        return {
+            "gradient descent": (GradientDescent(1.0, weight_decay=decay), round(2000 * scale)),
+            "sign descent": (SignDescent(1e-3, decay), round(400 * scale)),
+            "Adam": (Adam(1e-3, weight_decay=decay), round(600 * scale)),
+        }
+
+    def experiment(self, strategy, d, *, sparsity=None, batch=None):
+        """The theorem's experiment with any algorithm, for a number of steps."""
+        algorithm, steps = strategy
+        data = SparseSignalNoise(
+            n=self.n,
+            d=float(d),
+            sparsity=self.sparsity if sparsity is None else sparsity,
+            noise_scale=self.noise_scale,
+            feature_noise=self.feature_noise,
+        )
+        readings = (train_loss, train_error, test_error(count=2000), alignments, gradient_norm, gradient_norm_1)
+        return Experiment(
+            data=data if batch is None else Minibatches(data=data, size=batch),
+            network=TwoLayerCNN(
+                width=self.width, activation=relu_power(3), average_filters=False, init_scale=self.init_scale
+            ),
+            algorithm=algorithm,
+            probes=[*(one.on(at_end) for one in readings), growth_rates],
+            steps=steps,
+        )
+
+    def typical(self):
+        return self.experiment(self.strategies()["Adam"], d=2000)
+
+    def assumptions(self, experiment: Any) -> list[Assumption]:
+        data: Any = experiment.data.data if isinstance(experiment.data, Minibatches) else experiment.data
+        s, scale = data.sparsity, data.noise_scale
+        return [
+            Assumption("signs favour noise: s sigma_p", s * scale, ">= 1"),
+            Assumption("gradients favour the signal: s sigma_p^2 / n", s * scale**2 / data.n, "<< 1"),
+            Assumption("supports are nearly disjoint: d / (n s)", data.d / (data.n * s), ">= 1"),
+        ]
+
+    def trained(self, runs):
+        """The loss has fallen below log 2, that of a network whose output is 0."""
+        return runs.train_loss < math.log(2) if "train_loss" in runs else None
+
+    def checks(self, lab):
+        strategies = self.strategies(lab.size.scale)
+        ends = lab.run(self.experiment, strategy=strategies, d=lab.size.d)
+        of = {name: ends.sel(strategy=name, drop=True) for name in strategies}
+        yield at_most("test error of gradient descent", of["gradient descent"].clean_test_error, 1 / self.n)
+        yield at_least("test error of sign descent", of["sign descent"].clean_test_error, 0.5)
+        yield self._adam_errs(of["Adam"])
+        yield at_most("training error", ends.train_error, 0)
+        norms = {name: runs.gradient_norm_1 for name, runs in of.items()}
+        norms["gradient descent"] = of["gradient descent"].gradient_norm ** 2
+        left = {name: norms[name] * how.learning_rate * steps for name, (how, steps) in strategies.items()}
+        yield at_most("T eta |gradient|_2^2 of descent, T eta |gradient|_1 of the others", left, 1)
+        # Descent learns the signal, the others the noise.
+        gap = {name: runs.noise_alignment - runs.signal_alignment for name, runs in of.items()}
+        gap["gradient descent"] = -gap["gradient descent"]
+        yield at_least("what is learnt less what is not, as products", gap, 0)
+
+        judged = {name: strategies[name] for name in ("gradient descent", "sign descent")}
+        first = lab.run(self.first_step, strategy=judged, s=lab.size.sparsities, d=lab.size.d)
+        ratio = first.noise_growth / first.signal_growth
+        law = first.s * self.noise_scale * math.sqrt(2 / math.pi)
+        name = "sign descent: noise over signal, a step, over s sigma_p sqrt(2/pi)"
+        yield equals(name, ratio.sel(strategy="sign descent") / law, 1)
+        yield at_most("gradient descent: noise over signal, a step", ratio.sel(strategy="gradient descent"), 1)
+
+    def control(self, lab):
+        """A sample is in few batches, so its noise is forgotten between them, and the signal never is."""
+        adam = self.strategies()["Adam"][0]
+        return self._adam_errs(lab.run(self.experiment((adam, round(4000 * lab.size.scale)), lab.size.d, batch=2)))
+
+    def _adam_errs(self, runs):
+        return at_least("test error of Adam", runs.clean_test_error, 0.5)
+
+    def first_step(self, strategy, s, d):
+        """The first step, where supports are disjoint.
+
+        Without feature noise, which decides at the start which neurons are active on a noise patch.
+        """
+        one: Any = self.experiment((strategy[0], 1), max(d, 100 * self.n * s), sparsity=s)
+        data = dataclasses.replace(one.data, feature_noise=0.0)
+        return dataclasses.replace(one, data=data, probes=(growth_rates,))

@@ -1,0 +1,1 @@
+"""How runs are computed: the compiled loop, one run, many runs, on one machine or on many."""

@@ -1,0 +1,1 @@
+"""Many experiments: axes, keys, a store, sweeps, comparisons, boundaries and contours."""

@@ -1,0 +1,84 @@
+"""What is described can be rebuilt, whatever the numbers."""
+
+import math
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import featlab as fl
+from featlab.text import describe, load_experiment, override
+
+P = fl.probes
+positive = st.floats(min_value=1e-300, max_value=1e300)
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    n=st.integers(1, 10**9),
+    d=st.floats(min_value=1, max_value=1e12),
+    snr=positive,
+    scale=positive,
+    flip=st.floats(0, 1),
+    slot=st.booleans(),
+)
+def test_a_data_model_survives_being_written_down(n, d, snr, scale, flip, slot):
+    model = fl.data.SignalNoise(n=n, d=d, snr=snr, noise_scale=scale, label_flip=flip, random_slot=slot)
+    assert fl.rebuild(describe(model)) == model
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        P.test_error(count=50).on(P.geometric(7)),
+        P.margins.on(P.first(P.below(P.train_loss, 0.5), "T1")),
+        P.coefficient_bounds.on(P.throughout),
+        P.coefficients_by_recursion,
+        P.until(P.train_loss, 0.01, 500),
+        fl.data.Minibatches(fl.data.XorSignalNoise(n=4, d=math.inf, snr=0.2), 2),
+        fl.algorithms.Then(fl.algorithms.GradientDescent(0.1), 5, fl.algorithms.GradientFlow(1.0)),
+        fl.networks.relu_power(2.5),
+        fl.networks.relu,
+        fl.Span,
+        (1, 2.0, True, None, "x"),
+    ],
+    ids=describe,
+)
+def test_every_kind_of_piece_survives(value):
+    assert describe(fl.rebuild(describe(value))) == describe(value)
+
+
+def test_an_override_reaches_every_depth(tmp_path):
+    path = tmp_path / "deep.toml"
+    path.write_text(
+        """
+steps = "until(train_loss, 0.01, at_most=50)"
+record = "every(5)"
+space = "Ambient"
+probes = ["train_loss", "margins.on(first(below(train_loss, 0.5), 'T1'))"]
+[data]
+kind = "Minibatches"
+size = 3
+[data.data]
+kind = "SignalNoise"
+n = 10
+d = "10**3"
+snr = 0.5
+[network]
+kind = "TwoLayerCNN"
+width = 2
+activation = {kind = "relu_power", power = 3}
+[algorithm]
+kind = "Then"
+first = {kind = "GradientDescent", learning_rate = 0.1}
+steps = 4
+second = "GradientDescent(0.2, momentum=0.9)"
+"""
+    )
+    experiment, rest = load_experiment(path)
+    assert rest == {} and experiment.data.data.d == 1000.0 and experiment.algorithm.second.momentum == 0.9
+    changed = override(experiment, ["data.data.n=12", "algorithm.first.learning_rate=1/4", "steps.level=0.1"])
+    assert (
+        changed.data.data.n == 12 and changed.algorithm.first.learning_rate == 0.25 and changed.steps.level == 0.1
+    )
+    assert experiment.data.data.n == 10  # the original is as it was

@@ -6,7 +6,7 @@ of the same task. The rate counts the dense products of the weights with signal 
 
 The last lines say what sparse noise allows beyond dense arithmetic: weights on coordinates that no training input
 has never move without weight decay, so 1 + ns coordinates are enough for training, whatever d is; the time of a
-training in so many coordinates is set against that in d.
+training in that many coordinates is set against that in d.
 """
 
 from __future__ import annotations

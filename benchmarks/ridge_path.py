@@ -32,7 +32,7 @@ import scipy.linalg
 
 from featlab.algorithms import ridge, ridge_path
 
-SIZES = [(2000, 1000, 1), (1000, 2000, 1), (4000, 2000, 5)]  # n, N, and every so many-th penalty anew
+SIZES = [(2000, 1000, 1), (1000, 2000, 1), (4000, 2000, 5)]  # n, N, and every k-th penalty anew
 OURS = "ridge_path"
 PENALTIES = np.geomspace(1e-4, 1e2, 50)
 
@@ -101,7 +101,7 @@ def scikit_learn() -> tuple[str, Callable]:
 
 
 class Road(NamedTuple):
-    """How to get there: the call that returns the solutions, for every so many-th penalty, and its operations."""
+    """How to get there: the call that returns the solutions, for every k-th penalty, and its operations."""
 
     call: Callable[[], np.ndarray]
     operations: float

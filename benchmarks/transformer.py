@@ -46,7 +46,7 @@ def experiment(n: int, snr: float, d: float = math.inf) -> fl.Experiment:
 
 
 def operations(n, steps):
-    """Of a training of so many steps, counted by hand.
+    """Of a training of `steps` steps, counted by hand.
 
     A step and the loss after it are two forward passes and one backward pass over the scores (four products of
     L x h and h x L a sample), a dozen operations for each product that is moved, and the softmax.

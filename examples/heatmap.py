@@ -42,7 +42,7 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--out", type=Path, default=Path("out/heatmap"), help="folder to write to")
     parser.add_argument("--seeds", type=int, default=10)
-    parser.add_argument("--every", type=int, default=1, help="take every so many-th value of d and |mu|")
+    parser.add_argument("--every", type=int, default=1, help="take every k-th value of d and |mu|")
     given = parser.parse_args()
     try:
         print(main(given.out, given.seeds, given.every))

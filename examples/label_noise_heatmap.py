@@ -36,7 +36,7 @@ def experiment(n: int, snr: float) -> fl.Experiment:
 
 
 def boundaries(growth: float):
-    """SNR at which descent, and label noise within so many steps, learn the signal."""
+    """SNR at which descent, and label noise within that many steps, learn the signal."""
     rate = KAPPA**2 * FLIP * (1 - FLIP) / 4
     return {
         DESCENT: {r"$n\,\mathrm{SNR}^2 = 2$": lambda n: np.sqrt(2 / n)},

@@ -96,7 +96,7 @@ def main(out: Path, seeds: int, width: int) -> Path:
     field, history = fields[0], histories.isel(seed=0)
     free = history.objective_value + history.confinement_energy + TEMPERATURE * history.particle_entropy
     gaps = free.values - field.free_energy(field.minimiser())
-    # Three standard errors of the entropy of so many particles.
+    # Three standard errors of the entropy estimated from that many particles.
     floor = 2.4 * TEMPERATURE / np.sqrt(width)
     figure = draw(field, (ETA * history.step.values, gaps), floor)
     fl.plots.save(figure, out / "langevin.svg")

@@ -4,8 +4,8 @@ python examples/ridge_regimes.py --out out/ridge_regimes
 python examples/ridge_regimes.py --n 640 --seeds 64    # d up to 16191 and 512000: for a GPU
 
 Inputs have variances j^-a, coefficients j^-2 (Tsigler and Bartlett, 2023). Where a > 1 interpolation passes the
-noise on, and a penalty helps: kernel. Where a < 1 it needs no penalty: benign, unless there are so many directions
-that the signal is lost: harmful. Bias and variance are exact given the simulated inputs; lines are the
+noise on, and a penalty helps: kernel. Where a < 1 it needs no penalty: benign, unless the signal
+is lost among too many directions: harmful. Bias and variance are exact given the simulated inputs; lines are the
 deterministic equivalent, which knows the spectrum alone.
 """
 

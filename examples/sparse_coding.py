@@ -29,7 +29,7 @@ KINDS = {
 
 
 def history(d: float, seeds: int, sets: bool = False, **kind):
-    """Training along the way, of so many seeds; with all memberships or with what is read for each network."""
+    """Training along the way, for each seed; with all memberships or with what is read for each network."""
     one = SparseFeatures().experiment(d, **kind)
     probes = (
         (fl.probes.neuron_sets,)

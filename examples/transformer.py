@@ -38,7 +38,7 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--out", type=Path, default=Path("out/transformer"), help="folder to write to")
     parser.add_argument("--seeds", type=int, default=5)
-    parser.add_argument("--every", type=int, default=1, help="take every so many-th value of n and SNR")
+    parser.add_argument("--every", type=int, default=1, help="take every k-th value of n and SNR")
     given = parser.parse_args()
     try:
         print(main(given.out, given.seeds, given.every))

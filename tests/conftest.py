@@ -19,7 +19,7 @@ if shutil.which("nvidia-smi") is None:
     # program: good enough for all tests but those marked `rounding`. Later versions do not know the flag.
     if os.environ.get("FEATLAB_TESTS") == "fast" and version("jaxlib") < "0.11":
         os.environ["XLA_FLAGS"] = f"{os.environ.get('XLA_FLAGS', '')} --xla_cpu_use_fusion_emitters=false"
-# The processes of a session share what they compile; whoever begins it cleans up.
+# The processes of a session share what they compile; the one that begins it cleans up.
 if "JAX_COMPILATION_CACHE_DIR" not in os.environ:
     _programs = tempfile.mkdtemp(prefix="featlab-programs-")
     atexit.register(shutil.rmtree, _programs, ignore_errors=True)

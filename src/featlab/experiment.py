@@ -87,7 +87,7 @@ class Experiment(Part):
         self._check_needs()
 
     def _check_products(self):
-        """Whoever sees inner products alone must be known by them."""
+        """A part that sees inner products alone must say all it needs by them."""
         kinds = {AbstractVectorModel: self.data, AbstractProductNetwork: self.network}
         for kind, one in (kinds | {Supervised: self.bound_objective}).items():
             if one.sees == Sees.PRODUCTS and not isinstance(one, kind):

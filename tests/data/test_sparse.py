@@ -21,7 +21,7 @@ MODEL = fl.data.SparseSignalNoise(
 
 
 def drawn(model, count, rows=None):
-    """A training set of so many inputs."""
+    """A training set of `n` inputs."""
     model, d = dataclasses.replace(model, n=count), int(model.d)
 
     @eqx.filter_jit

@@ -210,7 +210,7 @@ def test_a_job_that_ends_its_process_is_tried_again_and_others_lose_nothing(pool
     lock = threading.Lock()
     found = dict(pool.results(kind, [("a", (wait, 0, 1)), ("b", (wait, 0, lock)), ("c", (wait, 0, 2))]))
     assert found["a"].result() == 1 and found["c"].result() == 2 and isinstance(found["b"].error, TypeError)
-    # Whoever stops listening leaves no process, and the next tasks begin others.
+    # Stopping early leaves no process, and the next tasks begin others.
     results = pool.results(kind, [(i, (wait, 0.0 if i == 0 else 100, i)) for i in range(4)])
     assert next(results)[0] == 0
     before = [one.pid for one in pool.workers]

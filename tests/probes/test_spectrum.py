@@ -28,7 +28,7 @@ def two_layer(width, activation=RELU, **options):
 
 
 def view_of(data, network, eta=ETA, steps=1, change=None):
-    """A run after so many steps, its parameters changed by hand if need be."""
+    """A run after `steps` steps, its parameters changed by hand if need be."""
     algorithm = GiantStep(eta=eta)
 
     @eqx.filter_jit

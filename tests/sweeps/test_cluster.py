@@ -1,4 +1,4 @@
-"""Sweeps on dask workers: the same numbers, whoever computes them, and whoever dies meanwhile."""
+"""Sweeps on dask workers: the same numbers on any worker, also when some die."""
 
 import json
 import os

@@ -38,7 +38,7 @@ def small_units(monkeypatch):
 
 @pytest.fixture
 def counted(monkeypatch):
-    """The runs that are computed, and what is to happen after so many units."""
+    """The runs that are computed, and what is to happen after a number of units."""
     seen = {"runs": 0, "units": 0, "then": {}}
 
     def compute(group, runs, **options):

@@ -322,7 +322,7 @@ def fourth_power(x):
 
 @pytest.mark.slow
 def test_processes_train_with_code_of_the_users_own(two_processes, monkeypatch):
-    """By value, with all that it uses, as this module is none that they can import."""
+    """By value, with all that it uses, as they cannot import this module."""
     data = Wide(6, 20.0, 1.0)
     base = dataclasses.replace(TINY, data=data, objective=own_loss, probes=[P.train_loss, mean_label])
     grid = {"algorithm.learning_rate": [0.5, 1.0, 2.0]}

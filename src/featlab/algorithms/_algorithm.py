@@ -15,7 +15,7 @@ from featlab.problem import AbstractProblem
 
 
 class State(eqx.Module):
-    """What the next step needs. `step` is set by whoever drives the run."""
+    """What the next step needs. `step` is set by the loop."""
 
     params: Any
     step: Array

@@ -41,7 +41,7 @@ class GiantStep(AbstractAlgorithm):
         return (cls(alpha=0.3), cls(eta=2.0), cls(alpha=0.25, constant=2.0))
 
     def size(self, n: Any) -> Any:
-        r"""$\eta$ for so many samples."""
+        r"""$\eta$ for n samples."""
         return self.constant * n**self.alpha if self.eta is None else self.eta
 
     def init(self, key, problem):

@@ -13,7 +13,7 @@ from featlab.core.validation import part, whole
 
 
 class Then(AbstractAlgorithm):
-    """`first` for so many `steps`, then `second`, which begins where the first one ended."""
+    """`first` for `steps` steps, then `second`, which begins where the first one ended."""
 
     first: AbstractAlgorithm = part(AbstractAlgorithm, "an algorithm")
     steps: int = whole(at_least=0, means="steps of the first algorithm", span=(0, 1000))

@@ -37,7 +37,7 @@ def find_claim(name: str, folder: str | Path | None = None) -> Claim:
 
 def _files(folder: Path) -> list[Path]:
     if not folder.is_dir():
-        raise InputError(f"--claims must be a folder with claim files, and {str(folder)!r} is none.")
+        raise InputError(f"--claims must be a folder with claim files, and {str(folder)!r} is not one.")
     files = sorted(folder.glob("[!_]*.py"))
     if not files:
         raise InputError(f"There is no claim file in {str(folder)!r}; `featlab new claim NAME` writes one.")

@@ -58,7 +58,7 @@ class AbstractDataModel(Part):
     d: eqx.AbstractVar[float]
 
     def vectors(self, rows: int) -> int:
-        """How many d-vectors the truth and a set of so many inputs take in a span."""
+        """How many d-vectors the truth and a set of `n` inputs take in a span."""
         return rows
 
     def truth(self, key: PRNGKeyArray, space: AbstractSpace) -> tuple[Any, AbstractSpace]:

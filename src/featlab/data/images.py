@@ -27,7 +27,7 @@ from featlab.core.validation import InputError, whole
 from featlab.data._data import AbstractDataModel, Batch, signed
 from featlab.data._fields import flipped_labels, sample_size
 
-_TESTED = 3  # one image of so many is kept for tests
+_TESTED = 3  # one image in three is kept for tests
 _DAMAGED = (OSError, EOFError, zlib.error, tarfile.TarError)
 
 

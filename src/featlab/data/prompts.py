@@ -57,7 +57,7 @@ class FeatureTasks(AbstractDataModel):
         if self.width < self.features:
             raise InputError(
                 f"FeatureTasks.width must be at least the number of features, {self.features}, got {self.width}; "
-                "fewer neurons cannot make so many uncorrelated features."
+                "fewer neurons cannot make that many uncorrelated features."
             )
 
     def truth(self, key, space):
@@ -78,7 +78,7 @@ class FeatureTasks(AbstractDataModel):
         return self._labelled(truth, space.fresh(key, count), jnp.ones(count, bool))
 
     def prompts(self, key, truth, space, tasks: int, length: int) -> tuple[Batch, Array]:
-        r"""Finite prompts: T tasks of so many pairs and a query each, one after the other, and the $v_t$.
+        r"""Finite prompts: T tasks of `length` pairs and a query each, one after the other, and the $v_t$.
 
         The rows of task t are `length + 1` following ones, of which the last is the query; labels are $\langle
         v_t, f^\circ(x) \rangle$.

@@ -80,8 +80,8 @@ class Program:
         return self.table.first
 
     def __reduce__(self):
-        # An experiment travels as text, or with code of the user's own as bytes; whoever gets the same one again
-        # makes one object of both, and has its programs compiled already.
+        # An experiment travels as text, or with code of the user's own as bytes; a worker that gets the same one
+        # again makes one object of both, and has its programs compiled already.
         first = as_bytes(self.first) if foreign(self.first) else describe(self.first)
         rest = (self.table.columns, self.table.places, self.rows, self.space, self.products, self.own, self.size)
         return _arrived, (first, *rest)

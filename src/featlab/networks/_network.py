@@ -17,7 +17,7 @@ from featlab.core.validation import InputError, Part, function
 
 
 class AbstractNetwork(Part):
-    """The hypothesis class. The mathematics is written for one input; whoever has many vmaps it.
+    """The hypothesis class. The mathematics is written for one input; the caller vmaps it over a batch.
 
     It `sees` no coordinates when it meets inputs only through inner products with its weights and starts from
     Gaussian weights, or from weights given by their Gram matrix.

@@ -34,7 +34,7 @@ class InContextRisk(AbstractObjective):
     where $\Sigma_{\mu\mu}$ has $\epsilon\, \mathrm{tr}(\Sigma_{\mu\mu})/k$ added to its diagonal.
 
     Without `length`, expectations are means over the batch: the limit of long prompts and many tasks. With it the
-    batch is cut into prompts of so many pairs and a query, each with a task $v_t$ of its own that the key decides,
+    batch is cut into prompts of `length` pairs and a query, each with a task $v_t$ of its own drawn from the key,
     and the risk is the mean over queries, $\frac{1}{2T} \sum_t (y_t - \frac1n \sum_i y_{t,i} h(x_{t,i})^\top
     \Gamma h(x_t))^2$.
 

@@ -65,8 +65,8 @@ class View(eqx.Module):
         model = vector_model(self.problem.data)
         if model is None or not getattr(self.problem.network, "classes", ()):
             raise InputError(
-                "Coefficients need inputs built from signals and noise vectors and filters with a class; "
-                f"{type(self.problem.data).__name__} with {type(self.problem.network).__name__} is something else."
+                "Coefficients need inputs built from signals and noise vectors and filters with a class, got "
+                f"{type(self.problem.data).__name__} with {type(self.problem.network).__name__}."
             )
         return model
 
@@ -117,7 +117,7 @@ class AbstractSchedule(AbstractClock):
 
     @abc.abstractmethod
     def times(self, steps: int) -> np.ndarray:
-        """The steps, from 0 to the last, at which a run of so many steps is read."""
+        """The steps, from 0 to the last, at which a run of that length is read."""
 
 
 class Probe(eqx.Module):
@@ -203,7 +203,7 @@ def probe(
         if not isinstance(variable, Variable):
             raise InputError(f"probe({name}=) must be a Variable, got {variable!r}; what it looks at is `sees`.")
     for kind in of:
-        role_of(kind)  # refuses what is none of them
+        role_of(kind)  # refuses anything else
     return lambda function: Probe(function, tuple(variables.items()), sees, prepare=prepare, of=of)
 
 

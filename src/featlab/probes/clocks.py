@@ -30,7 +30,7 @@ class every(AbstractSchedule):
 
 
 class evenly(AbstractSchedule):
-    """About so many steps, evenly spaced, with the first and the last."""
+    """About `count` evenly spaced steps, including the first and the last."""
 
     count: int = whole(default=100, at_least=1, means="readings of a run", span=(1, 1000))
 
@@ -39,7 +39,7 @@ class evenly(AbstractSchedule):
 
 
 class geometric(AbstractSchedule):
-    """About so many steps, each a constant factor after the one before, and 0."""
+    """0 and about `count` steps, each a constant factor after the one before."""
 
     count: int = whole(default=100, at_least=1, means="readings of a run", span=(1, 1000))
 
@@ -134,7 +134,7 @@ throughout = _Throughout()
 
 
 class until(Part):
-    """Train until a probe's (first) number is at or below a level, but for no more than so many steps.
+    """Train until a probe's (first) number is at or below a level, but for at most `at_most` steps.
 
     With `after`, the level ends a run no sooner than that: a first stage is carried through.
     """

@@ -91,7 +91,7 @@ def label_noise_excess(
     r"""What it costs to fit the head to labels with noise $\tilde\epsilon \sim U[-s, s]$ and to be judged without.
 
     $G$ is computed as it is defined: ridge regression on $y + \tilde\epsilon$, then loss and penalty on $y$. Its
-    mean is over so many draws; `label_noise_trace` needs none, since $G - F$ is quadratic in the noise.
+    mean is over that many draws; `label_noise_trace` needs none, since $G - F$ is quadratic in the noise.
     """
     features, labels, n = regression(view.problem.network, view.params, view.training)
     kernel, target, rows = features @ features.T, labels[:, :1], len(labels)

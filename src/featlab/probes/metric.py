@@ -19,7 +19,7 @@ from featlab.objectives.profile_ridge import regression
 from featlab.probes._probe import Variable, View, probe
 from featlab.problem import unbatched
 
-_WRONG = 0.01  # relative rounding error of a solution, condition times precision, from which on it is none
+_WRONG = 0.01  # relative rounding error of a solution, condition times precision, above which it is no solution
 
 
 @probe(

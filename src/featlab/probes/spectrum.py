@@ -125,7 +125,7 @@ def _directions_of_spikes(view: View, spike: tuple[int, ...]):
     spiked_gap=Variable(
         "order",
         r"\|F - F_\ell\|_{op} / \sqrt n",
-        "what the features have beyond those of the start and so many spikes",
+        "what the features have beyond those of the start and the spikes",
     ),
 )
 def spiked_gaps(view: View, *, order: tuple[int, ...] = (0, 1, 2)):

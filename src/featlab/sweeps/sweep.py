@@ -118,7 +118,7 @@ def _missing(results: Results, wanted: np.ndarray | None, shelf: Shelf | None) -
     planned = plan.units(wanted)
     while planned:
         program, unit = planned.pop(0)
-        if shelf is not None and shelf.look():  # others write here too: who takes turns at random seldom repeats
+        if shelf is not None and shelf.look():  # others write here too: a random order seldom repeats their work
             random.Random(os.getpid()).shuffle(planned)
         missing = ~results.finished[plan.places(program, unit)]
         if not missing.any():

@@ -1,6 +1,6 @@
 """What the playground computes: curves while training runs, a phase diagram as it fills, files to keep.
 
-A job is a generator of messages for the browser, so that whoever runs it can turn to another one in between.
+A job is a generator of messages for the browser, so that a worker can turn to another job in between.
 """
 
 from __future__ import annotations

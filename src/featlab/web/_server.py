@@ -186,7 +186,7 @@ async def _sending(browser: Any, client: Client) -> None:
     try:
         while True:
             await browser.send_text(json.dumps(await client.outbox.get(), allow_nan=False))
-    except (TypeError, ValueError):  # no plain data: the browser had better begin anew than wait
+    except (TypeError, ValueError):  # not plain data: close, so that the browser starts again
         traceback.print_exc()
         await browser.close(1011)
 

@@ -29,7 +29,7 @@ def wrong(claim: Claim, **methods: Any) -> Claim:
 
 
 def statuses(rival: Rival, pattern: Callable[[str], bool]) -> dict[str, str]:
-    """How the checks whose names fit came out; the others are measured as far as they come before the last."""
+    """How the checks whose names fit came out."""
     claim = rival.change(find_claim(rival.claim))
     laptop = claim.sizes["laptop"]
     size = Size(rival.seeds, **(laptop.values | (rival.size or {})))

@@ -121,7 +121,7 @@ def picture(turn: float) -> Picture:
     return Picture(
         number,
         symbol=rf"n\|\mu\|^4 / ({turn:g}\,\sigma^4 d)",
-        below="The signal is too weak for so few samples in so many dimensions: the network fits its training "
+        below="The signal is too weak for this few samples in this many dimensions: the network fits its training "
         "set and errs on fresh inputs (harmful overfitting).",
         above="The signal is strong enough: the network fits its training set, wrong labels included, and "
         "classifies fresh inputs almost as well as can be (benign overfitting).",

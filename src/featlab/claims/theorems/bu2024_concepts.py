@@ -155,7 +155,7 @@ class ConceptsAndSemantics(Claim):
         return round(time * self.concepts / (self.learning_rate * self.init_scale))
 
     def experiment(self, time: float, alignment: float = 1.0, count: int = 4000) -> Experiment:
-        r"""Training up to $\eta \sigma_0 t / K$, from this alignment; read on so many prompts of each law."""
+        r"""Training up to $\eta \sigma_0 t / K$, from this alignment; read on `count` prompts of each law."""
         prompts = ConceptPrompts(
             n=HELD_OUT, d=self.d, concepts=self.concepts, length=self.length, noise_scale=self.noise_scale
         )

@@ -38,6 +38,14 @@ def pytest_collection_modifyitems(items):
     items.sort(key=lambda item: item.get_closest_marker("xdist_group") is None)
 
 
+def pytest_collection_finish(session):
+    """With pytest 9.2 xdist 3.8 forgets its groups: two browsers and two servers would share two cores."""
+    if getattr(session.config.option, "loadgroup", False):
+        grouped = [item for item in session.items if item.get_closest_marker("xdist_group") is not None]
+        if not all(item.nodeid.rpartition("@")[0] for item in grouped):
+            raise pytest.UsageError("These versions of pytest and pytest-xdist do not keep groups together.")
+
+
 @pytest.fixture(autouse=True)
 def _quiet_terminal(monkeypatch):
     monkeypatch.setenv("COLUMNS", "120")

@@ -79,7 +79,7 @@ def count(folder, name, until):
         with open(os.path.join(folder, "order"), "a") as file:
             file.write(name)
         yield i
-        time.sleep(0.05)
+        time.sleep(0.01)
 
 
 def die(folder, name, times=10**9):
@@ -156,7 +156,7 @@ def test_errors_arrive_as_one_sentence(worker):
 def test_jobs_take_turns_and_a_newer_one_of_a_key_replaces_the_older(worker, tmp_path):
     heard, first, replaced = queue.SimpleQueue(), queue.SimpleQueue(), []
     worker.begin("a", replaced.append, count, str(tmp_path), "a", 100)
-    many = 500  # so that the first is not done before the second arrives
+    many = 200  # so that the first is not done before the second arrives
     worker.begin("a", heard.put, count, str(tmp_path), "A", many)
     worker.begin("b", first.put, count, str(tmp_path), "b", many)
     assert {"a", "b"} >= set(worker.keys())

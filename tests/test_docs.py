@@ -136,12 +136,20 @@ def test_the_verdicts_of_the_pages_are_the_stored_ones(site):
             assert row in page and check["name"].replace("|", r"\|") in page
 
 
-def test_the_tables_of_the_readme_are_made_from_the_stored_verdicts(site):
-    made = site[0]["readme_tables"]
-    text = made.README.read_text()
-    assert made.rewritten(text) == text, "run `python docs/_ext/readme_tables.py`"
-    false = text.replace("| supported |", "| refuted |", 1)
+@pytest.mark.parametrize("page", ["README.md", "docs/verdicts.md"])
+def test_tables_of_verdicts_are_made_from_the_stored_ones(site, page):
+    made, path = site[0]["readme_tables"], ROOT / page
+    text = path.read_text()
+    assert path in made.FILES and made.rewritten(text) == text, "run `python docs/_ext/readme_tables.py`"
+    right, wrong = ("supported |", "refuted |") if "verdicts" in page else ("more checks", "fewer checks")
+    false = text.replace(right, wrong, 1)
     assert false != text and made.rewritten(false) == text
+
+
+def test_the_readme_is_short():
+    text = (ROOT / "README.md").read_text()
+    assert len(text.splitlines()) <= 100
+    assert len(text.split()) <= 900 and len(re.findall(r"\d\.\d", text)) <= 30
 
 
 def test_the_walk_through_the_inside_names_what_is_there():

@@ -1,4 +1,4 @@
-"""README.md's tables of verdicts, from the records kept with the tests: `python docs/_ext/readme_tables.py`."""
+"""Tables of verdicts in README.md and docs/verdicts.md, from stored records: run this file."""
 
 from __future__ import annotations
 
@@ -12,8 +12,9 @@ from theorems import stored_verdicts
 from featlab.atlas.cards import main_check
 from featlab.atlas.tables import numbers
 
-README = Path(__file__).parents[2] / "README.md"
-FLAGSHIP, SHOWN = "cao2022_phase", 4
+ROOT = Path(__file__).parents[2]
+FILES = (ROOT / "README.md", ROOT / "docs" / "verdicts.md")
+FLAGSHIP, SHOWN = "cao2022_phase", 3
 
 
 def of_one(record: Mapping[str, Any]) -> str:
@@ -21,7 +22,7 @@ def of_one(record: Mapping[str, Any]) -> str:
     first, others = record["checks"][:SHOWN], record["checks"][SHOWN:]
     rows = [numbers(check) for check in first]
     supported = sum(check["status"] == "supported" for check in others)
-    rows.append((f"{len(others)} more: losses and coefficients on both sides", "", f"{supported} supported"))
+    rows.append((f"{len(others)} more checks", "", f"{supported} supported"))
     return table((f"check of `{record['id']}`", "measured, 95 % interval", "theory allows"), rows)
 
 
@@ -47,17 +48,23 @@ def _row(record: Mapping[str, Any]) -> tuple[str, str, str, str]:
 
 
 def rewritten(text: str) -> str:
-    """The text of README.md with its made parts made anew."""
+    """The text of a page with its made parts made anew."""
     records = stored_verdicts()
     made = {"flagship": of_one(records[FLAGSHIP]), "verdicts": f"{counts(records)}\n\n{of_all(records)}"}
+    found = 0
     for name, part in made.items():
         begin, end = f"<!-- made: {name} -->", f"<!-- end: {name} -->"
         before, opened, rest = text.partition(begin)
+        if not opened:
+            continue
         _, closed, after = rest.partition(end)
-        assert opened and closed, name
+        assert closed, name
         text = f"{before}{begin}\n{part}\n{end}{after}"
+        found += 1
+    assert found
     return text
 
 
 if __name__ == "__main__":
-    README.write_text(rewritten(README.read_text()))
+    for file in FILES:
+        file.write_text(rewritten(file.read_text()))

@@ -332,7 +332,7 @@ def test_the_command_refuses_in_one_sentence(file, tmp_path):
     assert "There is no file 'nowhere.toml'" in refused("nowhere.toml", algorithm)
 
 
-@pytest.mark.parametrize("name", ["README.md", "docs/guide.md"])
+@pytest.mark.parametrize("name", ["docs/guide.md"])
 def test_the_commands_of_the_documentation_are_understood(name, tmp_path, monkeypatch):
     monkeypatch.chdir(ROOT)
     seen = []

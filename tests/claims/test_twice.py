@@ -23,7 +23,7 @@ from featlab.engine.progress import watchdog
 with watchdog(5.0, kept="nothing was to be kept"):
     for _ in range(int(sys.argv[3])):
         verdict = fl.verify(sys.argv[1], sys.argv[2], base_seed=int(sys.argv[4]))
-        print(json.dumps([[check.name, check.measured, check.status] for check in verdict.checks]), flush=True)
+        print(json.dumps([[check.name, check.measured, check.status()] for check in verdict.checks]), flush=True)
 """
 
 

@@ -215,7 +215,7 @@ def test_a_staircase_of_runs_with_a_clock_takes_the_last_step():
         (lambda: sweep_of_alpha(network=fl.networks.TwoLayer(WIDTH)), "mean zero.*centred"),
         (lambda: sweep_of_alpha(network=fl.networks.TwoLayer(WIDTH, STUDENT, power=1.0)), "power = 1/2"),
         (lambda: sweep_of_alpha(network=fl.networks.TwoLayer(WIDTH, STUDENT, init_scale=2.0)), "init_scale = 1"),
-        (lambda: sweep_of_alpha(network=fl.networks.TwoLayer(20, STUDENT)), "in proportion"),
+        (lambda: sweep_of_alpha(data=fl.data.SingleIndex(4000, 40, link=LINK)), "in proportion"),
         (lambda: sweep_of_alpha(network=fl.networks.TwoLayerCNN(4)), "TwoLayerCNN"),
         (lambda: sweep_of_alpha(algorithm=fl.algorithms.GradientDescent(0.1)), "needs a GiantStep"),
         (lambda: sweep_of_alpha(data=fl.data.MultiIndex(1000, 500, link=np.prod)), "one direction"),
@@ -268,7 +268,10 @@ def test_a_sweep_over_widths_has_the_penalty_of_its_probe():
         (lambda: random_feature_runs().rename(width="N"), "over 'width'.*network.width.*concat"),
         (lambda: random_feature_runs()[[]], "add probes.ridge_errors"),
         (lambda: random_feature_runs().drop_attrs(), "experiment behind this dataset"),
-        (lambda: over("width", [10, 100_000], stated()), "in proportion"),
+        (
+            lambda: over("width", [10, 9000], stated(data=fl.data.SingleIndex(9000, 90, link=LINK))),
+            "in proportion",
+        ),
     ],
 )
 def test_what_double_descent_refuses(dataset, words):

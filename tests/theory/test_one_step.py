@@ -12,7 +12,8 @@ from featlab.theory import hermite, one_step, random_features
 from featlab.theory.one_step import Step, Teacher
 from featlab.theory.random_features import Activation
 
-RELU = Activation(1 / 4, 1 / 4 - 1 / (2 * pi))  # less its mean
+RELU = Activation(1 / 4, 1 / 4 - 1 / (2 * pi))  # less its mean, as the slides see it
+WITH_LENGTHS = RELU._replace(second=1 / sqrt(8 * pi))  # c_2 of ReLU
 PHI, PSI, PENALTY = 0.5, 1.25, 0.02
 LINEAR = Teacher((1.0, *[0.0] * 5), 1.0, 1.0)  # y = H_1 + noise
 QUADRATIC = Teacher((1.0, 1 / sqrt(2), *[0.0] * 4), 2.0, 0.0)  # y = H_1 + H_2 / sqrt 2
@@ -113,19 +114,51 @@ def test_no_spikes_are_random_features():
     assert_allclose(one_step.errors_after(PHI, PSI, PENALTY, RELU, teacher, 0), expected, rtol=1e-12)
 
 
+@pytest.mark.parametrize("activation", [RELU, WITH_LENGTHS], ids=["as printed", "with lengths"])
 @pytest.mark.parametrize("step", [None, Step(3.0, 400, (0.0, 0.5, 0.2, 0.1, 0.05))], ids=["infinite", "finite"])
-def test_the_drop_of_the_test_error_is_a_derivative(step):
+def test_the_drop_of_the_test_error_is_a_derivative(step, activation):
     """L_te = -dQ/dlambda (tr R)^-2, so that its drop is that of the training error over lambda, differentiated."""
     for phi, psi, penalty, teacher in teachers(5):
         h = 1e-5 * penalty
         for spikes in (1, 3):
             explained = [
-                one_step.gains(phi, psi, at, RELU, teacher, spikes, step)[0] / at
+                one_step.gains(phi, psi, at, activation, teacher, spikes, step)[0] / at
                 for at in (penalty - h, penalty + h)
             ]
             m1 = random_features.traces(phi, psi, penalty, RELU).m1
             expected = -(explained[1] - explained[0]) / (2 * h) * (phi / (psi * m1)) ** 2
-            assert_allclose(one_step.gains(phi, psi, penalty, RELU, teacher, spikes, step)[1], expected, rtol=1e-5)
+            measured = one_step.gains(phi, psi, penalty, activation, teacher, spikes, step)[1]
+            assert_allclose(measured, expected, rtol=1e-5)
+
+
+def test_lengths_matter_from_the_second_spike_on_and_not_to_rows_of_length_one():
+    for phi, psi, penalty, teacher in teachers(20):
+        one, *more = (one_step.gains(phi, psi, penalty, WITH_LENGTHS, teacher, k) for k in (1, 2, 3))
+        printed = [one_step.gains(phi, psi, penalty, RELU, teacher, k) for k in (1, 2, 3)]
+        units = [one_step.gains(phi, psi, penalty, WITH_LENGTHS, teacher, k, unit_rows=True) for k in (1, 2, 3)]
+        assert_allclose(units, printed, rtol=1e-14)
+        assert_allclose(one, printed[0], rtol=1e-14)
+        assert np.all(np.array(more)[:, 0] > np.array(printed[1:])[:, 0])
+
+
+@pytest.mark.parametrize("psi", [0.3, 1.0])
+def test_rows_of_differing_length_explain_part_of_a_constant(psi):
+    """1'R1 is m_1' psi / phi for Gaussian rows, tr R for rows of length one; R depends on the features alone."""
+    n, d, penalty = 900, 300, 0.01
+    width, phi = round(d / psi), d / n
+    trace = psi / phi * random_features.traces(phi, psi, penalty, RELU).m1
+    free = 1 - psi / phi * (1 - penalty * trace)
+    limits = trace / (1 + free * 2 * WITH_LENGTHS.second**2 / psi * trace), trace
+    found = []
+    for seed in range(6):
+        rng = np.random.default_rng(seed)
+        gaussian, x = rng.normal(size=(width, d)) / sqrt(d), rng.normal(size=(n, d))
+        for rows in (gaussian, gaussian / np.linalg.norm(gaussian, axis=1, keepdims=True)):
+            f = np.maximum(x @ rows.T, 0) - 1 / sqrt(2 * pi)
+            found.append(np.ones(n) @ np.linalg.solve(f @ f.T + penalty * n * np.eye(n), np.ones(n)))
+    measured = np.mean(np.reshape(found, (-1, 2)), axis=0)
+    assert_allclose(measured, limits, rtol=0.06)
+    assert limits[0] < 0.85 * limits[1]
 
 
 def test_a_small_step_does_nothing_and_a_huge_one_has_infinite_spikes():

@@ -16,7 +16,7 @@ RELU = Activation(1 / 4, 1 / 4 - 1 / (2 * np.pi))  # less its mean
 
 def equations(m1, m2, phi, psi, penalty, activation):
     """The two defining equations, each as the terms that must add up to zero."""
-    c, rest = activation
+    c, rest, *_ = activation
     last = c * m1 * m2 * (penalty * psi / phi * m1 - 1)
     first = phi * (m1 - m2) * (rest * m1 + c * m2)
     second = phi / psi * c * m1 * m2, phi**2 / psi * (m2 - m1)
@@ -191,7 +191,8 @@ def test_an_activation_outside_the_theory_is_refused(function, reason):
 
 
 def test_a_centred_activation_is_within_it():
-    assert_allclose(Activation.of(fl.networks.centred(fl.networks.relu)), RELU, rtol=1e-9)
+    of_relu = RELU._replace(second=1 / np.sqrt(8 * np.pi))
+    assert_allclose(Activation.of(fl.networks.centred(fl.networks.relu)), of_relu, rtol=1e-9)
 
 
 @pytest.mark.parametrize(
@@ -222,13 +223,31 @@ def test_powers_are_not_negative():
 
 def test_sizes_must_pass_for_proportional():
     assert theory.proportions(1000, 500, 250) == (0.5, 2.0)
-    with pytest.raises(InputError, match="width = 10000, beyond the square of d = 100"):
+    assert theory.proportions(1e6, 900, 900) == (900 / 1e6, 1.0)  # too few neurons to learn quadratic functions
+    with pytest.warns(theory.OutOfProportion, match="may be off by 18% at n = 1000, d = 100"):
         theory.proportions(1000, 100, 10_000)
-    with pytest.raises(InputError, match="in proportion, got n = 1e"):
-        theory.proportions(1e6, 900, 900)
+    with pytest.raises(InputError, match="in proportion, got n = 4000, d = 100 and width = 10000"):
+        theory.proportions(4000, 100, 10_000)
     for sizes in ((0, 10, 10), (10, np.inf, 10), (10, 10, -1)):
         with pytest.raises(InputError, match="finite number of at least 1"):
             theory.proportions(*sizes)
+
+
+@pytest.mark.parametrize("n, width", [(160, 320), (250, 100)])
+def test_test_errors_are_off_by_as_much_as_is_said(n, width):
+    """A quadratic teacher, which is partly learnt as n grows to d^2: at d = 40, of both sides of N = n."""
+    d, penalty, off = 40, 0.02, theory.quadratic_share(n, 40, width)
+    found = []
+    for seed in range(60):
+        rng = np.random.default_rng(seed)
+        rows, x = rng.normal(size=(width, d)) / np.sqrt(d), rng.normal(size=(n + 1000, d))
+        y = x[:, 0] + 0.7 * (x[:, 0] ** 2 - 1) + 0.2 * rng.normal(size=len(x))
+        f = np.maximum(x @ rows.T, 0) - 1 / np.sqrt(2 * np.pi)
+        head = np.linalg.solve(f[:n].T @ f[:n] + penalty * n * np.eye(width), f[:n].T @ y[:n])
+        found.append(np.mean((y[n:] - f[n:] @ head) ** 2))
+    _, limit = theory.errors(d / n, d / width, penalty, RELU, 1.0, 2 * 0.7**2 + 0.2**2)
+    assert 0.1 < off < 0.2
+    assert 1 - np.mean(found) / limit == pytest.approx(off, abs=0.06)
 
 
 @pytest.mark.slow

@@ -23,8 +23,8 @@ class Layers(eqx.Module):
 
 
 class AbstractTwoLayer(AbstractProductNetwork):
-    r"""$f(x) = N^{-p} \sum_{r \leq N} a_r\, \sigma(\langle w_r, x \rangle)$ with $w_r \sim N(0, s^2 I/d)$,
-    $a_r \sim N(0, 1)$.
+    r"""$f(x) = N^{-p} \sum_{r \leq N} a_r\, \sigma(\langle w_r, x \rangle)$ with $w_r \sim N(0, s^2 I/d)$, or of
+    length s in a random direction, $a_r \sim N(0, 1)$.
 
     The features of one input are $\sigma(\langle w_r, x \rangle)$, and the output's weights on them
     $N^{-p} a_r$. An input of several patches has the sum of their features.
@@ -33,6 +33,7 @@ class AbstractTwoLayer(AbstractProductNetwork):
     width: eqx.AbstractVar[int]
     activation: eqx.AbstractVar[Callable]
     init_scale: eqx.AbstractVar[float]
+    unit_rows: eqx.AbstractVar[bool]
     centred: eqx.AbstractVar[bool]
     power: eqx.AbstractVar[float]
 
@@ -52,7 +53,8 @@ class AbstractTwoLayer(AbstractProductNetwork):
     def init(self, key, space):
         weights_key, head_key = jax.random.split(key)
         rows, space = space.gaussian(weights_key, self.width)
-        weights = self.init_scale / jnp.sqrt(space.dimension) * rows
+        lengths = jnp.linalg.norm(rows, axis=1, keepdims=True) if self.unit_rows else jnp.sqrt(space.dimension)
+        weights = self.init_scale / lengths * rows
         head = jax.random.normal(head_key, (self.width,), jnp.float32).astype(float)
         return Layers(weights, head, (weights, head) if self.centred else None), space
 
@@ -110,7 +112,8 @@ class TwoLayer(AbstractTwoLayer):
 
     $p = \frac12$ is the scaling of tangent kernels and of Moniri et al. (2023), where $a \sim N(0, I/N)$;
     $p = 1$ that of mean fields and of Ba et al. (2022). With `centred` the output is $f - f_0$, that of the
-    start being taken away, so that the first residual is $y$ itself.
+    start being taken away, so that the first residual is $y$ itself. With `unit_rows` each $w_r$ has length s: the
+    lengths of Gaussian rows add a direction to the features, see `theory.one_step`.
     """
 
     width: int = whole(at_least=1, symbol="N", means="neurons", span=(1, 256))
@@ -119,6 +122,7 @@ class TwoLayer(AbstractTwoLayer):
     )
     power: float = real(default=0.5, symbol="p", means="power of the width over the output", span=(0, 1))
     init_scale: float = real(default=1.0, at_least=0, symbol="s", means="scale of the start")
+    unit_rows: bool = flag(default=False, means="rows of the start have one length")
     centred: bool = flag(default=False, means="output of the start taken away")
     train_head: bool = flag(default=False, means="the head trains")
 
@@ -127,7 +131,7 @@ class TwoLayer(AbstractTwoLayer):
         return (
             cls(width=4, activation=jnp.tanh),
             cls(width=3, power=1.0, init_scale=2.0, centred=True),
-            cls(width=3, activation=leaky_relu(0.2), centred=True, train_head=True),
+            cls(width=3, activation=leaky_relu(0.2), unit_rows=True, centred=True, train_head=True),
         )
 
     def _trainable(self, params):
@@ -147,13 +151,14 @@ class RandomFeatures(AbstractTwoLayer):
         "an activation, such as jnp.tanh or centred(relu)", default=relu, symbol=r"\sigma", means="activation"
     )
     init_scale: float = real(default=1.0, at_least=0, symbol="s", means="scale of the start")
+    unit_rows: bool = flag(default=False, means="rows of the start have one length")
     centred: bool = flag(default=False, means="output of the start taken away")
 
     power: ClassVar[float] = 0.5
 
     @classmethod
     def examples(cls):
-        return (cls(width=4, activation=jnp.tanh), cls(width=3, centred=True))
+        return (cls(width=4, activation=jnp.tanh, unit_rows=True), cls(width=3, centred=True))
 
     def _trainable(self, params):
         weights = jax.lax.stop_gradient(params.weights)

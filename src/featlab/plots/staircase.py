@@ -80,7 +80,8 @@ def levels(setting: Setting, penalty: float) -> list[tuple[float, float, tuple[f
     count = _MOST + 1 if missing is None else missing
     ends = [*_BEGINS[1:count], _BEGINS[count + (missing is not None)]]
     given = (*setting.proportions(), penalty, setting.activation, setting.teacher)
-    return [(_BEGINS[k], ends[k], errors_after(*given, k)) for k in range(count)]
+    unit_rows = setting.network.unit_rows
+    return [(_BEGINS[k], ends[k], errors_after(*given, k, unit_rows=unit_rows)) for k in range(count)]
 
 
 def finite(setting: Setting, penalty: float, alphas: np.ndarray) -> np.ndarray:
@@ -95,7 +96,8 @@ def finite(setting: Setting, penalty: float, alphas: np.ndarray) -> np.ndarray:
     step = Step.of(setting.network.activation, 1.0, width)
     given = (*setting.proportions(), penalty, setting.activation, setting.teacher, _MOST)
     sizes = algorithm.constant * float(setting.data.n) ** alphas
-    return np.array([errors_after(*given, step._replace(eta=float(eta))) for eta in sizes])
+    steps = [step._replace(eta=float(eta)) for eta in sizes]
+    return np.array([errors_after(*given, one, unit_rows=setting.network.unit_rows) for one in steps])
 
 
 def _draw_theories(

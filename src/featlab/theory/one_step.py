@@ -9,13 +9,27 @@ $$F \approx F_0 + \sum_{k \leq \ell} c_1^k c_k \eta^k (\tilde X \beta)^{\circ k}
 Ridge regression on infinitely strong spikes fits $(\tilde X\beta)^{\circ k}$, $k \leq \ell$, for nothing. Of
 the labels they see $u_p = c_{\star p} \kappa^p$, $\kappa = c_{\star 1} / \sqrt b$ being the cosine of $\beta$
 with the teacher's direction; so with $\xi$ the powers in Hermite polynomials and
-$D = \mathrm{diag}(k!\, m_1)$, but $m_2$ at $k = 1$, the training error falls by
+$D = \mathrm{diag}(k!\, m_1)$, but $m_2$ at $k = 1$ and $m_1'$ at $k = 0$, the training error falls by
 
 $$\Delta_\ell = \lambda \tfrac\psi\phi \; \| P\, u \|_D^2, \qquad P\, u = \xi^\top (\xi D \xi^\top)^{-1} \xi D u$$
 
 the part of $u$ within the span of $x, ..., x^\ell$. (There is no intercept, so $x^2$ brings its constant.) One
 formula then gives all errors: $Q_\ell = Q_0 - \Delta_\ell/\lambda$, $L_{tr} = \lambda Q_\ell$,
 $L_{te} = -\partial_\lambda Q_\ell\, (\phi / \psi m_1)^2$.
+
+*Lengths matter where $c_2 \neq 0$* (derived here). Rows $w_j \sim N(0, I/d)$ differ in length,
+$|w_j|^2 = 1 + \delta_j$ with $\delta_j \approx \sqrt{2/d}$, and over inputs the mean of feature j is
+$c_2 \delta_j$. So $F_0$ has a piece $1\, (c_2 \delta)^\top$, of squared length $2 c_2^2 / \psi$ over n: an outlier
+that linear features with independent noise do not have. It explains part of a constant, for which the second
+spike need not pay:
+
+$$m_1' = \frac{m_1}{1 + t\, \frac{2 c_2^2}{\psi} \frac\psi\phi m_1}, \qquad
+  t = 1 - \tfrac nN (1 - \lambda\, \mathrm{tr} R)$$
+
+and $m_1' = m_1$ for rows of length one, for which the formula of Moniri et al. holds as it stands. The lengths
+of inputs, $|x_i|^2 = d (1 + \epsilon_i)$, make the transposed piece $(c_2 \epsilon)\, 1^\top$. It explains no
+label, but $1$ and $a^{\circ 2}$ have the cosine $1/\sqrt 3$, so that a second spike of finite strength is
+partly hidden in it.
 """
 
 from __future__ import annotations
@@ -114,12 +128,22 @@ class Step(NamedTuple):
 
         With $a \sim N(0, I/N)$ the mean is $(j + k - 1)!!\, N^{1 - (j+k)/2}$ for even $j + k$, else 0.
         """
+        k, theta = np.arange(1, spikes + 1), self._factors(length, spikes)
+        return np.outer(theta, theta) * self._moments(k[:, None] + k[None])
+
+    def hidden(self, length: float, spikes: int, lengths: float) -> np.ndarray:
+        r"""The products of the spikes' right vectors with that of the inputs' lengths, of this squared length."""
         k = np.arange(1, spikes + 1)
-        c = np.asarray(self.coefficients, float)
-        theta = c[1] ** k * c[k] * (self.eta * length) ** k
-        both = k[:, None] + k[None]
-        moments = np.array([[0.0 if s % 2 else float(math.prod(range(1, s, 2))) for s in row] for row in both])
-        return np.outer(theta, theta) * moments * float(self.width) ** (1 - both / 2)
+        return math.sqrt(lengths / self.width) * self._factors(length, spikes) * self._moments(k)
+
+    def _factors(self, length: float, spikes: int) -> np.ndarray:
+        k, c = np.arange(1, spikes + 1), np.asarray(self.coefficients, float)
+        return c[1] ** k * c[k] * (self.eta * length) ** k
+
+    def _moments(self, power: np.ndarray) -> np.ndarray:
+        r"""$\sum_r \mathbb{E}\, a_r^s$."""
+        odd = [0.0 if s % 2 else float(math.prod(range(1, int(s), 2))) for s in power.flat]
+        return np.reshape(odd, power.shape) * float(self.width) ** (1 - power / 2)
 
 
 def gains(
@@ -130,12 +154,15 @@ def gains(
     teacher: Teacher,
     spikes: int,
     step: Step | None = None,
+    *,
+    unit_rows: bool = False,
 ) -> tuple[float, float]:
     r"""By how much $\ell$ spikes lower the training and the test error: $\Delta_\ell$ and $\Lambda_\ell$.
 
     Without a step the spikes are infinitely strong, as the theorem has it; with one, as strong as it makes them.
+    `unit_rows` is for a start whose rows have length one; otherwise they are $N(0, I/d)$.
     """
-    value, slope = _explained(phi, psi, penalty, activation, teacher, spikes, step)
+    value, slope = _explained(phi, psi, penalty, activation, teacher, spikes, step, unit_rows)
     return penalty * value, -slope * float(loo_factor(phi, psi, penalty, activation))
 
 
@@ -147,11 +174,13 @@ def errors_after(
     teacher: Teacher,
     spikes: int,
     step: Step | None = None,
+    *,
+    unit_rows: bool = False,
 ) -> tuple[float, float]:
     r"""Training and test error after a step that makes `spikes` spikes; 0 spikes are random features."""
     other = teacher.nonlinear + teacher.noise
     train, test = errors(phi, psi, penalty, activation, teacher.coefficients[0] ** 2, other)
-    less_train, less_test = gains(phi, psi, penalty, activation, teacher, spikes, step)
+    less_train, less_test = gains(phi, psi, penalty, activation, teacher, spikes, step, unit_rows=unit_rows)
     return float(train - less_train), float(test - less_test)
 
 
@@ -166,7 +195,7 @@ def spike_strengths(step: Step, phi: float, teacher: Teacher, spikes: int) -> np
     return np.sqrt(own * moments)
 
 
-def _explained(phi, psi, penalty, activation, teacher, spikes, step) -> tuple[float, float]:
+def _explained(phi, psi, penalty, activation, teacher, spikes, step, unit_rows) -> tuple[float, float]:
     r"""$\Delta_\ell / \lambda$ and its derivative in $\lambda$.
 
     Spikes of finite strength $\Theta$ are penalised: with $M = \frac\psi\phi\, \xi D \xi^\top$ and
@@ -177,7 +206,8 @@ def _explained(phi, psi, penalty, activation, teacher, spikes, step) -> tuple[fl
       \mathrm{tr} R),$$
 
     by Woodbury's formula for $F = F_0 + U V^\top$: products of $U$ and of $F_0 V$ vanish, and
-    $V^\top V - V^\top F_0^\top R F_0 V \to t\, V^\top V$.
+    $V^\top V - V^\top F_0^\top R F_0 V \to t\, V^\top V$. Beside the spikes there is the piece of the inputs'
+    lengths, orthogonal to all powers of $\tilde X\beta$, with $2 c_2^2/\psi$ in $\Theta$ and $m_1$ in $D$.
     """
     if not isinstance(spikes, int) or spikes < 0:
         raise InputError(f"The number of spikes must be a whole number of at least 0, got {spikes!r}.")
@@ -194,18 +224,28 @@ def _explained(phi, psi, penalty, activation, teacher, spikes, step) -> tuple[fl
     weight, slope = (
         psi / phi * np.where(linear, two, factorials * one) for one, two in ((m.m1, m.m2), (m.dm1, m.dm2))
     )
+    trace, dtrace = float(weight[0]), float(slope[0])  # tr R
+    free = 1 - psi / phi * (1 - penalty * trace)  # t
+    dfree = psi / phi * (trace + penalty * dtrace)
+    lengths = 2 * activation.second**2 / psi
+    rows = 0.0 if unit_rows else lengths
+    weight[0] = trace / (1 + rows * free * trace)
+    slope[0] = (dtrace - rows * trace**2 * dfree) / (1 + rows * free * trace) ** 2
     cosine = float(alignment(phi, teacher))
     seen = np.array([0.0, *teacher.coefficients[:spikes]]) * cosine ** np.arange(spikes + 1)
     xi = hermite.powers(spikes)[1:]
-    matrix, target = (xi * weight) @ xi.T, (xi * weight) @ seen
     if step is None:
+        matrix, target = (xi * weight) @ xi.T, (xi * weight) @ seen
         fit, kept = np.linalg.solve(matrix, target), 0.0
     else:
-        residue = psi * penalty / phi * m.m1  # lambda tr R
-        free = 1 - psi / phi * (1 - residue)  # t
-        dfree = (psi / phi) ** 2 * (m.m1 + penalty * m.dm1)
-        strengths = free * step.strengths(float(np.sqrt(squared_length(phi, teacher))), spikes)
-        fit = strengths @ np.linalg.solve(matrix @ strengths + np.eye(spikes), target)
+        length = float(np.sqrt(squared_length(phi, teacher)))
+        hidden = step.hidden(length, spikes, lengths)[:, None]
+        own = np.full((1, 1), lengths)
+        strengths = free * np.block([[step.strengths(length, spikes), hidden], [hidden.T, own]])
+        xi = np.block([[xi, np.zeros((spikes, 1))], [np.zeros((1, spikes + 1)), np.ones((1, 1))]])
+        weight, slope, seen = np.append(weight, trace), np.append(slope, dtrace), np.append(seen, 0.0)
+        matrix, target = (xi * weight) @ xi.T, (xi * weight) @ seen
+        fit = strengths @ np.linalg.solve(matrix @ strengths + np.eye(spikes + 1), target)
         kept = dfree / free * float(fit @ (target - matrix @ fit))
     fitted = xi.T @ fit
     # The fit minimises, so its own change does not count to first order.

@@ -90,10 +90,8 @@ def proportions(experiment: Experiment) -> tuple[float, float]:
 
 def in_proportion(experiment: Experiment) -> Assumption:
     """That samples and width may pass for proportional to the dimension."""
-    largest = max(experiment.data.n, network(experiment).width)
-    return Assumption(
-        "max(n, N) / d^2: quadratic functions of the inputs are like noise", largest / experiment.data.d**2, "<< 1"
-    )
+    off = random_features.quadratic_share(experiment.data.n, experiment.data.d, network(experiment).width)
+    return Assumption("1.75 min(n, N) / d^2: quadratic functions of the inputs are like noise", off, "<< 1")
 
 
 def centred_activation(experiment: Experiment) -> Assumption:

@@ -80,8 +80,7 @@ class RankOne(Claim):
         return at_most("relative gap to rank one, at the larger n over the smaller", over, bound)
 
     def _cosine(self, n, teacher):
-        phi, _ = shared.proportions(self.experiment(n, teacher))
-        return one_step.alignment(phi, shared.SETTINGS[teacher].teacher)
+        return one_step.alignment(self.experiment(n, teacher).data.d / n, shared.SETTINGS[teacher].teacher)
 
     def experiment(self, n, teacher, subtract_start=True):
         """One step, of which only the direction counts."""

@@ -39,7 +39,7 @@ FALSE = {
     "50 % of the seeds fail": rare(0.5),
 }
 TRUE = {
-    "normal, 3 deviations inside": lambda rng, shape: BOUND - 3 + rng.normal(size=shape),
+    "normal, 4 deviations inside": lambda rng, shape: BOUND - 4 + rng.normal(size=shape),
     "exponential, mean at a tenth of the bound": lambda rng, shape: rng.exponential(1 / 10, size=shape),
     "all seeds at half the bound": lambda rng, shape: np.full(shape, BOUND / 2),
 }

@@ -47,7 +47,7 @@ def others():
         at_least("signal over noise", RANDOM.uniform(4, 5, 24), 0.0),
         equals("observed error over p", RANDOM.normal(1, 0.01, 24), 1.0),
         identity("excess loss", 0.0),
-        switches_at("switch", over(grid, falling, "x"), "x", 2.0, level=0.45, margin=0.2),
+        switches_at("switch", over(grid, falling, "x"), "x", 2.0, level=0.45, rising=False, margin=0.2),
     ]
 
 

@@ -12,7 +12,8 @@ from typing import Any
 from featlab import plots
 from featlab.claims import Claim
 from featlab.claims.deciding import usual_base_seed
-from featlab.claims.verify import TOGETHER, read_records, versions
+from featlab.claims.judge import TOGETHER
+from featlab.claims.verify import read_records, versions
 from featlab.core.validation import InputError
 from featlab.text import describe
 

@@ -1,5 +1,6 @@
 """Theorems as claims: one file each, found by walking this folder."""
 
+from featlab.claims.cells import ratio_of_means as ratio_of_means
 from featlab.claims.claim import Assumption as Assumption
 from featlab.claims.claim import Claim as Claim
 from featlab.claims.claim import not_judged as not_judged

@@ -11,31 +11,12 @@ from typing import Any, NamedTuple
 import numpy as np
 import xarray as xr
 
-from featlab.claims.intervals import mean_of
+from featlab.claims.intervals import mean_interval, mean_of
 from featlab.core.validation import InputError
 
 BEYOND = 10.0  # how far off a crossing counts that lies outside the grid
+JACKKNIFE = "jackknife"  # the coordinate that says so
 GROWING = ("n", "d", "width")  # cells of these names are sizes, which a theorem sends to infinity
-
-
-class Account(NamedTuple):
-    """What came of the runs behind an array, as the lab says it in coordinates that arithmetic carries along.
-
-    A reading of the lab has `trained` for each run, `all_trained` for each seed, and the least share of runs that
-    trained, over its cells, with the name of that cell. Arrays whose coordinates differ lose them when they meet:
-    what was made of two readings has no account unless both are whole.
-    """
-
-    least: float  # share of the runs, of the cell with fewest
-    at: str  # the name of that cell
-
-    @staticmethod
-    def of(x: xr.DataArray) -> Account | None:
-        """What the array says; nothing, if it was lost on the way."""
-        if "least_trained" not in x.coords:
-            return None
-        at = x.coords.get("least_trained_at")
-        return Account(float(x["least_trained"].min()), str(at.values) if at is not None and at.ndim == 0 else "")
 
 
 class Trend(NamedTuple):
@@ -47,11 +28,26 @@ class Trend(NamedTuple):
     change: np.ndarray  # (seed,)
     relative: bool  # of the logarithm, where all values are positive
     size: bool  # whether the coordinate itself says that it is one
+    halves: np.ndarray  # (2, seed): the pace over the lower and over the upper half of the sizes
+    steps: tuple[float, float, float]  # from half to half, from the upper one to the end, over all: in log size
 
     def ahead(self, now: float) -> float:
-        """The value as far again, at the same pace."""
-        change = mean_of(self.change)
+        """The value as far again: at the same pace, or at one that goes on slowing down as it plainly has."""
+        change = self._slowing()
+        change = mean_of(self.change) if change is None else change
         return now * math.exp(min(change, 700.0)) if self.relative else now + change
+
+    def _slowing(self) -> float | None:
+        """The change as far again if the pace falls by the same factor from half to half; none if it does not."""
+        between, left, over = self.steps
+        lower, upper = (mean_of(one) for one in self.halves)
+        if not (between > 0 and lower * upper > 0 and abs(upper) < abs(lower)):
+            return None
+        low, high = mean_interval((self.halves[0] - self.halves[1]) * np.sign(lower))
+        if not low > 0:
+            return None
+        decay = math.log(lower / upper) / between
+        return upper * math.exp(-decay * left) * -math.expm1(-decay * over) / decay
 
 
 class Rows(NamedTuple):
@@ -62,7 +58,7 @@ class Rows(NamedTuple):
     chance: bool
     trends: tuple[Trend, ...]
     seeds: tuple[Any, ...] | None  # their labels, if there are any
-    account: Account | None
+    jackknife: bool = False  # whether its values by seed are pseudo-values, made of all seeds
 
 
 def arranged(x: Any, name: str, inner: str | None = None) -> Rows:
@@ -74,22 +70,22 @@ def arranged(x: Any, name: str, inner: str | None = None) -> Rows:
         if values.ndim not in (0, 1, 2) or values.size == 0:
             raise InputError(f"{name!r} needs values with dims (seed) or (cell, seed), got shape {values.shape}.")
         values = np.atleast_2d(values)
-        return Rows(values, ("",) * len(values), True, (), None, None)
-    x, chance = masked(x), "seed" in x.dims
+        return Rows(values, ("",) * len(values), True, (), None)
+    chance = "seed" in x.dims
     if not x.size:
         raise InputError(f"{name!r} needs values, got none.")
     seeds = tuple(x["seed"].values.tolist()) if "seed" in x.indexes else None
-    account = Account.of(x)
+    jackknife = JACKKNIFE in x.coords
     x = x if chance else x.expand_dims("seed")
     outer = [dim for dim in x.dims if dim not in ("seed", inner)]
     kept = [inner, "seed"] if inner else ["seed"]
     x = x.transpose(*outer, *kept)
     samples = x.values.astype(float).reshape(-1, *x.shape[len(outer) :])
     if not outer:
-        return Rows(samples, ("",), chance, (), seeds, account)
+        return Rows(samples, ("",), chance, (), seeds, jackknife)
     labels = [[_label(x[dim], i) for i in range(x.sizes[dim])] for dim in outer]
     cells = [", ".join(filter(None, words)) for words in _product(labels)]
-    return Rows(samples, tuple(cells), chance, () if inner else tuple(_trends(x, outer)), seeds, account)
+    return Rows(samples, tuple(cells), chance, () if inner else tuple(_trends(x, outer)), seeds, jackknife)
 
 
 def _together(given: Mapping[Any, Any], parts: dict[str, Rows], name: str) -> Rows:
@@ -103,34 +99,24 @@ def _together(given: Mapping[Any, Any], parts: dict[str, Rows], name: str) -> Ro
         trends += [trend._replace(cell=trend.cell + before) for trend in part.trends]
         before += len(part.cells)
     samples = np.concatenate([part.samples for part in parts.values()])
-    accounts = [part.account for part in parts.values()]
-    account = None if None in accounts else min(one for one in accounts if one is not None)
+    jackknife = any(part.jackknife for part in parts.values())
     chance = any(part.chance for part in parts.values())
-    return Rows(samples, tuple(cells), chance, tuple(trends), seeds.pop() if seeds else None, account)
-
-
-def masked(x: xr.DataArray) -> xr.DataArray:
-    """Without the runs that did not train, whatever was made of their numbers.
-
-    Where it is not known which run of a seed a number is about, none of the seed's may be missing.
-    """
-    known = next((name for name in ("trained", "all_trained") if name in x.coords), None)
-    return x if known is None else x.where(x[known])
+    return Rows(samples, tuple(cells), chance, tuple(trends), seeds.pop() if seeds else None, jackknife)
 
 
 def _trends(x: xr.DataArray, outer) -> Iterator[Trend]:
     """The trends of each row of cells along each dim of numbers."""
     places = np.arange(math.prod(x.sizes[dim] for dim in outer)).reshape([x.sizes[dim] for dim in outer])
     for axis, dim in enumerate(outer):
-        sizes = x[dim].values
+        coordinate = _size_along(x, dim)
+        sizes = coordinate.values
         if not _may_be_sizes(sizes):
             continue
         values = np.moveaxis(x.values.astype(float), axis, 0).reshape(len(sizes), -1, x.shape[-1])
-        attrs = x[dim].attrs
+        symbol, size = str(coordinate.attrs.get("symbol", coordinate.name)), bool(coordinate.attrs.get("size"))
         for k, cells in enumerate(np.moveaxis(places, axis, 0).reshape(len(sizes), -1).T):
-            change, relative = _changes(sizes, values[:, k])
-            largest, symbol = int(cells[np.argmax(sizes)]), str(attrs.get("symbol", dim))
-            yield Trend(str(dim), symbol, largest, change, relative, bool(attrs.get("size")))
+            largest = int(cells[np.argmax(sizes)])
+            yield _trend(str(coordinate.name), symbol, largest, sizes, values[:, k], size)
 
 
 def _trends_of_parts(given: Mapping[Any, Any], parts: list[Rows]) -> Iterator[Trend]:
@@ -144,8 +130,8 @@ def _trends_of_parts(given: Mapping[Any, Any], parts: list[Rows]) -> Iterator[Tr
         if not _may_be_sizes(sizes) or len(set(sizes)) < len(sizes):
             continue
         for k in range(count):
-            change, relative = _changes(sizes, np.array([part.samples[k] for part in parts]))
-            yield Trend(dim, dim, int(np.argmax(sizes)) * count + k, change, relative, False)
+            largest, row = int(np.argmax(sizes)) * count + k, np.array([part.samples[k] for part in parts])
+            yield _trend(dim, dim, largest, sizes, row, False)
 
 
 def _numbers_of(label: Any, one: Any) -> dict[str, float]:
@@ -164,15 +150,29 @@ def _may_be_sizes(sizes: np.ndarray) -> bool:
     return bool(np.all(np.isfinite(sizes) & (sizes > 0)))
 
 
-def _changes(sizes: np.ndarray, row: np.ndarray) -> tuple[np.ndarray, bool]:
-    """The change over the range of the sizes, by least squares in their logarithm, for each seed.
+def _size_along(x: xr.DataArray, dim: Any) -> xr.DataArray:
+    """The coordinate that says how large the cells of a dim are: its own, or another along it that is a size."""
+    others = [c for c in x.coords.values() if c.dims == (dim,) and c.name != dim and c.attrs.get("size")]
+    return x[dim] if x[dim].attrs.get("size") or not others else others[0]
 
-    A seed without a value at some size is fitted on the others.
-    """
-    u = np.log(np.asarray(sizes, float))
+
+def _trend(name: str, symbol: str, cell: int, sizes: np.ndarray, row: np.ndarray, size: bool) -> Trend:
+    """From the values by size and seed of one row of cells."""
+    order = np.argsort(sizes)
+    u, row = np.log(np.asarray(sizes, float))[order], row[order]
     there = np.isfinite(row)
     relative = bool(np.all(row[there] > 0))
-    values = np.where(there, np.log(np.where(there, row, 1.0)) if relative else row, 0.0)
+    values = np.where(there, np.log(np.where(there, row, 1.0)) if relative else row, np.nan)
+    lower, upper = slice(0, len(u) // 2 + 1), slice((len(u) - 1) // 2, None)
+    halves = np.array([_pace(u[half], values[half]) for half in (lower, upper)])
+    middle = u[upper].mean()
+    steps = (float(middle - u[lower].mean()), float(u[-1] - middle), float(np.ptp(u)))
+    return Trend(name, symbol, cell, np.ptp(u) * _pace(u, values), relative, size, halves, steps)
+
+
+def _pace(u: np.ndarray, values: np.ndarray) -> np.ndarray:
+    """The slope by least squares, for each seed; one without a value at some size is fitted on the others."""
+    there = np.isfinite(values)
     if there.all():
         centred = (u - u.mean())[:, None]
     else:
@@ -180,7 +180,7 @@ def _changes(sizes: np.ndarray, row: np.ndarray) -> tuple[np.ndarray, bool]:
         centred = np.where(there, u[:, None] - np.where(there, u[:, None], 0.0).sum(axis=0) / count, 0.0)
     spread = (centred**2).sum(axis=0)
     with np.errstate(invalid="ignore", divide="ignore"):
-        return np.ptp(u) * (centred * values).sum(axis=0) / np.where(spread > 0, spread, np.nan), relative
+        return (centred * np.where(there, values, 0.0)).sum(axis=0) / np.where(spread > 0, spread, np.nan)
 
 
 def _label(coordinate: xr.DataArray, i: int) -> str:
@@ -207,17 +207,29 @@ def _product(lists):
     return [()] if not lists else [(one, *rest) for one in lists[0] for rest in _product(lists[1:])]
 
 
-def switch(x: np.ndarray, y: np.ndarray, level: float) -> float:
-    """Where y crosses the level on the grid x; NaN where y has a gap."""
+def ratio_of_means(top: xr.DataArray, bottom: xr.DataArray) -> xr.DataArray:
+    """The mean of one over the mean of the other, as the jackknife's pseudo-values: one for each seed.
+
+    Their mean estimates the ratio of means where the ratios of single seeds wander too far to be averaged.
+    """
+    there = top.notnull() & bottom.notnull()
+    top, bottom, count = top.where(there), bottom.where(there), there.sum("seed")
+    without = (top.sum("seed") - top) / (bottom.sum("seed") - bottom)
+    values = count * (top.mean("seed") / bottom.mean("seed")) - (count - 1) * without
+    return values.assign_coords({JACKKNIFE: True})
+
+
+def switch(x: np.ndarray, y: np.ndarray, level: float, rising: bool) -> float:
+    """Where y, rising or falling, crosses the level on the grid x; NaN where y has a gap."""
+    y, level = (y, level) if rising else (-y, -level)
     above = y > level
-    changes = np.flatnonzero(above[1:] != above[:-1])
+    changes = np.flatnonzero(above[1:] & ~above[:-1])
     if not np.all(np.isfinite(y)):
         return math.nan
     if not len(changes):
-        # Beyond the end it was heading for, nobody knows how far: so far that a few such seeds among others leave
+        # Before the grid or beyond it, nobody knows how far: so far that a few such seeds among others leave
         # no narrow interval, while all of them together still refute.
-        towards = abs(y[-1] - level) <= abs(y[0] - level)
-        return float(x[-1] * BEYOND if towards else x[0] / BEYOND)
+        return float(x[0] / BEYOND if above[-1] else x[-1] * BEYOND)
     i = changes[0]
     share = (level - y[i]) / (y[i + 1] - y[i])
     return float(np.exp(np.log(x[i]) + share * (np.log(x[i + 1]) - np.log(x[i]))))

@@ -105,6 +105,11 @@ class Claim(Part):
     def control(self, lab: Lab) -> Check:
         """The same judgement with one ingredient changed; it must be refuted."""
 
+    def judgements(self, lab: Lab) -> Iterator[Check]:
+        """The checks, and the control last."""
+        yield from self.checks(lab)
+        yield self.control(lab)
+
     def trained(self, runs: xr.Dataset) -> xr.DataArray | None:
         """Which runs, by seed, count as trained, from all that was read of them at the end.
 

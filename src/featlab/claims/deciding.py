@@ -90,6 +90,9 @@ def registration(claim: Claim, base_seed: int) -> str:
         return "; ".join(["never decided: nothing was registered before this run", *begun])
     last = runs[-1]
     decided = f"decided {last['date']} on seeds from {last['base_seed']}: {last['status']}"
+    before = [f"{run['status']} from {run['base_seed']}" for run in runs[:-1] if run["source"] == last["source"]]
+    if before:  # what was decided more often than once is not decided by the last time
+        decided += f" (before, with the same source: {', '.join(before)})"
     if last["source"] != source_of(claim):
         changed = f"source changed since it was {decided}; --decide decides it anew, on fresh seeds"
         return "; ".join([changed, *begun])

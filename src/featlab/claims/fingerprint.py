@@ -9,7 +9,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import featlab
-from featlab.claims import intervals, judge
+from featlab.claims import cells, intervals, judge
+from featlab.claims import claim as rules
 from featlab.claims.claim import Claim
 
 SHARED = ("featlab.claims.settings", "featlab.theory")  # where a claim's own numbers may lie
@@ -25,9 +26,9 @@ def source_of(claim: Claim) -> str:
     files = [Path(own)] if own is not None else []
     margins = {
         name: value
-        for part in (judge, intervals)
+        for part in (judge, intervals, cells, rules)
         for name, value in vars(part).items()
-        if isinstance(value, float | int)
+        if name.isupper() and isinstance(value, float | int | str | tuple | dict)
     }
     code = [_code(file) for file in (*files, *_imported(files))] + [repr(sorted(margins.items()))]
     return hashlib.sha256("\n".join(code).encode()).hexdigest()[:12]

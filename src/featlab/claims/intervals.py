@@ -13,6 +13,7 @@ LEVEL = 0.95
 RARE = 0.15  # a failure in this share of the seeds must show
 MISSED = 0.03  # how often it may stay unseen
 APART = 5.0  # standard deviations of the bulk: beyond, a seed outside the region has failed
+_POWER = 1.2816  # standard deviations that a mean exceeds one time in ten
 _SKEWED = 0.2  # of the error that is allowed: what is left of it where a sample is skewed
 
 
@@ -65,10 +66,14 @@ def mean_interval(values: np.ndarray, level: float = LEVEL) -> tuple[float, floa
 
 
 def seeds_needed(room: float, level: float) -> int:
-    """The fewest seeds whose Student interval is narrower than the room on either side, in standard deviations."""
+    """The fewest seeds whose Student interval is nine times in ten on one side of an edge this far from the mean.
+
+    The room is in standard deviations. Their mean has an error of its own, and an interval that fits about the
+    true mean fits about the one that is found half of the time.
+    """
 
     def narrow(count):
-        return _quantile((1 + level) / 2, count - 1) / math.sqrt(count) < room
+        return (_quantile((1 + level) / 2, count - 1) + _POWER) / math.sqrt(count) < room
 
     high = 4
     while not narrow(high) and high < 1e7:

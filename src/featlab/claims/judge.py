@@ -28,7 +28,7 @@ from typing import Any
 
 import numpy as np
 
-from featlab.claims.cells import GROWING, Account, Trend, percent
+from featlab.claims.cells import GROWING, Trend, percent
 from featlab.claims.intervals import (
     FEWEST,
     LEVEL,
@@ -44,6 +44,7 @@ from featlab.claims.intervals import (
 )
 from featlab.sweeps.contour import TRAINED
 
+TOGETHER = 250  # checks that refutation is corrected for: no fewer than the atlas holds
 VALUE_MARGIN = 0.05
 ZERO_EXPONENT_MARGIN = 0.05
 SPARE = 10.0  # a bound this many times the measurement does not test its constant
@@ -64,14 +65,15 @@ class Check:
     lower: float  # the allowed region
     upper: float
     cells: tuple[str, ...] = ("",)
+    each: bool = False  # whether it is said of each run, and not only of their mean
     chance: bool = True  # whether seeds differ; otherwise each cell is one computed number
     drift: np.ndarray | None = None  # (cell, seed), exponents: upper half of the sizes less lower half
     trends: tuple[Trend, ...] = ()  # of values at several sizes
     rivals: tuple[float, ...] = ()
     seed_labels: tuple[Any, ...] | None = None
-    account: Account | None = None  # of the runs behind the numbers, if it came with them
+    jackknife: bool = False  # whether values by seed are pseudo-values, each made of all seeds
     growing: tuple[str, ...] = GROWING  # dims along which drift is looked for
-    doubt: str = ""  # why nothing can be decided, from what the lab knows
+    doubt: str = ""  # why nothing can be decided, from what is known of where the numbers come from
     points: dict[str, Any] = dataclasses.field(default_factory=dict)  # for the figure
 
     def interval(self, level: float = LEVEL, cell: int | None = None) -> tuple[float, float]:
@@ -146,26 +148,15 @@ class Check:
         there = np.isfinite(self.samples)
         if not self.chance:
             unknown = "" if there.all() else "a number that was to be computed is not finite"
-            return unknown or self.doubt or self._hidden()
+            return unknown or self.doubt
         found = there.mean(axis=1)
         if found.min() < TRAINED:
-            cell = self.cells[int(np.argmin(found))]
-            return (not cell and self._hidden()) or few_runs(found.min(), cell)
-        doubt = self.doubt or self._hidden()
-        if doubt:
-            return doubt
+            return few_runs(found.min(), self.cells[int(np.argmin(found))])
+        if self.doubt:
+            return self.doubt
         if self.seeds < 3:
             return "three seeds or more are needed for an interval"
         return self.drifting
-
-    def _hidden(self) -> str:
-        """Whether too many runs behind the numbers did not train, though the numbers do not show it.
-
-        A number over all seeds shows no run that is missing: none may be.
-        """
-        if self.account is None or self.account.least >= (TRAINED if self.chance else 1):
-            return ""
-        return few_runs(self.account.least, self.account.at, " behind it")
 
     @property
     def drifting(self) -> str:
@@ -213,13 +204,18 @@ class Check:
         region = {"lower": expected - self.margin, "upper": expected + self.margin}
         return dataclasses.replace(self, expected=expected, **region).status(judged) == "refuted"
 
+    def asks_the_same_as(self, other: Check) -> bool:
+        """Whether both compare by one verb with one region, as a control and its check do."""
+        ends = [[one.lower, one.upper, one.margin] for one in (self, other)]
+        return self.kind == other.kind and bool(np.allclose(*ends, rtol=1e-9))
+
     def _unseen_failures(self) -> str:
         """Why some seeds may fail though the mean passes: too few were looked at, or too many did fail.
 
         A run without a value has failed.
         """
         count = self.samples.shape[1]
-        apart = [apart_seeds(row, lambda x: (x < self.lower) | (x > self.upper)) for row in self.samples]
+        apart = [self._failed(row) for row in self.samples]
         missing = [int(k) for k in (~np.isfinite(self.samples)).sum(axis=1)]
         failed = [a + m for a, m in zip(apart, missing)]
         cell = int(np.argmax(failed))
@@ -228,9 +224,17 @@ class Check:
         at = f" at {self.cells[cell]}" if self.cells[cell] else ""
         if not failed[cell]:
             return f"inside, but {_too_few(count, 'a failure')}"
-        words = f"{apart[cell]} of {count} seeds{at} lie apart and outside {self._region()}" if apart[cell] else ""
+        lie = "lie outside" if self.each else "lie apart and outside"
+        words = f"{apart[cell]} of {count} seeds{at} {lie} {self._region()}" if apart[cell] else ""
         lacking = f"{missing[cell]} of {count} seeds{at} have no value" if missing[cell] else ""
         return f"{' and '.join(filter(None, (words, lacking)))}: {RARE:.0%} of all may fail"
+
+    def _failed(self, row: np.ndarray) -> int:
+        """How many seeds lie outside: each of them where each run is judged, or where the middle one does."""
+        row = row[np.isfinite(row)]
+        if self.each or not self._allows(float(np.median(row))):
+            return sum(not self._allows(value) for value in row)
+        return apart_seeds(row, lambda x: (x < self.lower) | (x > self.upper))
 
     def _unseen_successes(self, cell: int) -> str:
         """Why a mean outside may be that of too few seeds: some that were not seen, or too many, lie elsewhere."""
@@ -330,8 +334,8 @@ def _too_few(count: int, what: str) -> str:
     )
 
 
-def few_runs(share: float, cell: str, behind: str = "") -> str:
+def few_runs(share: float, cell: str) -> str:
     """The sentence that says that too few runs have a value."""
     at = f" at {cell}" if cell else ""
     why = "the others did not train, are not finite or never got there"
-    return f"only {percent(share)} of the runs{behind}{at} have a value: {why}"
+    return f"only {percent(share)} of the runs{at} have a value: {why}"

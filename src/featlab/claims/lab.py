@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import functools
 import inspect
 import itertools
-import operator
 import types
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -13,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import xarray as xr
 
-from featlab.claims.cells import GROWING, Account, named
+from featlab.claims.cells import GROWING
 from featlab.core.validation import InputError
 from featlab.engine.batch import train_many
 from featlab.engine.dataset import read_at_end
@@ -39,8 +37,8 @@ class Lab:
     """The size, the seeds, and a record of what was run.
 
     What `run`, `boundary` and `measure` return is labelled: dims are the cells that were asked for, by name, and
-    `seed`. A run that did not train, diverged, or is not finite is NaN in it, and counted; and whatever is made of
-    it carries an account of the runs behind it. The same question asked twice is answered from memory.
+    `seed`. A run that did not train, diverged, or is not finite is NaN in it, and counted. The same question asked
+    twice is answered from memory. All that was read is kept, so that what rests on it can be found out (`replay`).
     """
 
     def __init__(
@@ -52,8 +50,8 @@ class Lab:
         trained: Callable[[xr.Dataset], Any] | None = None,
         growing: Sequence[str] = GROWING,
     ):
-        self.size, self.seeds, self.growing = size, list(seeds), tuple(growing)
-        self.worst = Account(1.0, "")  # of all that was read so far: the cell with the fewest runs that trained
+        self.size, self.seeds, self.growing = size, tuple(seeds), tuple(growing)
+        self.readings: list[xr.Dataset] = []  # all that was handed out, in its order
         self.deciding: list[Experiment] = []  # what a judgement rests on
         self.runs = self.trained = self.trainings = 0
         self._tell, self._criterion = tell, trained
@@ -120,8 +118,8 @@ class Lab:
             raise InputError(f"lab.run needs an Experiment, or a function that makes one, got {experiment!r}.")
 
         def trained():
-            raw = train_many([experiment] * len(self.seeds), self.seeds, tell=self._counting())
-            return self._kept(experiment, read_at_end(experiment, raw, self.seeds))
+            raw = train_many([experiment] * len(self.seeds), list(self.seeds), tell=self._counting())
+            return self._kept(experiment, read_at_end(experiment, raw, list(self.seeds)))
 
         self.deciding.append(experiment)
         return self._remembered((experiment,), trained)
@@ -142,16 +140,16 @@ class Lab:
         values = np.asarray(said)
         known = isinstance(said, xr.DataArray) and "seed" in said.coords
         seeds = said["seed"].values.tolist() if known else self.seeds
-        if values.dtype != bool or values.shape != (len(self.seeds),) or seeds != self.seeds:
+        if values.dtype != bool or values.shape != (len(self.seeds),) or tuple(seeds) != self.seeds:
             raise InputError(
                 "A claim's trained(runs) must say true or false for each seed, with the dim seed only, got "
                 f"{values.dtype} of shape {values.shape}."
             )
-        return xr.DataArray(values, dims="seed", coords={"seed": self.seeds})
+        return xr.DataArray(values, dims="seed", coords={"seed": list(self.seeds)})
 
     def _searched(self, make, cell, parameter, variable, levels, ends, options) -> xr.Dataset:
         found = thresholds(
-            lambda value: make(**cell, **{parameter: value}), variable, levels, self.seeds, ends,
+            lambda value: make(**cell, **{parameter: value}), variable, levels, list(self.seeds), ends,
             tell=self._counting(), **options,
         )  # fmt: skip
         crossed = found.at[np.isfinite(found.at)]
@@ -160,12 +158,12 @@ class Lab:
         self.trained += int(found.trained.sum())
         self.runs += found.trained.size
         at = np.where(found.trained, found.at, np.nan)
-        coords = {"level": list(levels), "seed": self.seeds, "trained": ("seed", found.trained)}
+        coords = {"level": list(levels), "seed": list(self.seeds), "trained": ("seed", found.trained)}
         return xr.Dataset({parameter: (["level", "seed"], at)}, coords)
 
     def _computed(self, function, cell) -> xr.Dataset:
         def compute():
-            found = function(self.seeds, **cell)
+            found = function(list(self.seeds), **cell)
             if isinstance(found, Mapping) and not isinstance(found, xr.Dataset):
                 found = xr.Dataset({name: self._by_seed(name, values) for name, values in found.items()})
             if not isinstance(found, xr.Dataset) or not found.data_vars:
@@ -174,7 +172,7 @@ class Lab:
             self._tell(self.trainings)
             return self._in_order(found) if "seed" in found.dims else found
 
-        return self._remembered((function, tuple(cell.items())), compute)
+        return self._remembered((function, _held(function), tuple(cell.items())), compute)
 
     def _by_seed(self, name: str, values: Any) -> Any:
         values = np.asarray(values, float)
@@ -188,11 +186,11 @@ class Lab:
     def _in_order(self, found: xr.Dataset) -> xr.Dataset:
         """With the seeds that were asked for, each at its place."""
         if "seed" not in found.coords and found.sizes["seed"] == len(self.seeds):
-            return found.assign_coords(seed=self.seeds)
+            return found.assign_coords(seed=list(self.seeds))
         given = found["seed"].values.tolist()
         if sorted(given) != sorted(self.seeds):
-            raise InputError(f"lab.measure asked for the seeds {self.seeds} and was given {given}.")
-        return found.sel(seed=self.seeds)
+            raise InputError(f"lab.measure asked for the seeds {list(self.seeds)} and was given {given}.")
+        return found.sel(seed=list(self.seeds))
 
     def _along(self, grid: Grid, read: Callable[[dict[str, Any]], xr.Dataset]) -> xr.Dataset:
         """One Dataset of those of all cells."""
@@ -201,9 +199,6 @@ class Lab:
         for name in {name for name, _ in by_seed}:
             if (name, True) in by_seed and (name, False) in by_seed:  # one would be repeated for each seed
                 raise InputError(f"{str(name)!r} has a value for each seed in some cells, and one in others.")
-        accounts = [Account(_share(one), name) for one, name in zip(found, grid.names())]
-        account = min([Account(1.0, ""), *accounts])  # a whole one has no name: all that are whole are alike
-        self.worst = min(self.worst, account)
         for name, labels in reversed(grid.dims.items()):
             found = [
                 xr.concat(row, dim=name, join="outer", combine_attrs="override")
@@ -214,12 +209,11 @@ class Lab:
         result = result.assign_coords(
             {name: given for name, given in grid.derived().items() if name not in result}
         )
-        for name in grid.dims:
-            if name in self.growing and np.issubdtype(result[name].dtype, np.number):
+        for name in (*grid.dims, *grid.functions):
+            if name in self.growing and name in result.coords and np.issubdtype(result[name].dtype, np.number):
                 result[name].attrs["size"] = 1
-        if "trained" in result.coords:
-            result = result.assign_coords(all_trained=result.trained.all(set(result.trained.dims) - {"seed"}))
-        return result.assign_coords(least_trained=account.least, least_trained_at=account.at)
+        self.readings.append(result)
+        return result.copy(deep=True)  # a claim may write into what it is given
 
     def _remembered(self, key: Any, compute: Callable[[], Any]) -> Any:
         """What was asked before is not computed again; a key that cannot be compared is asked every time."""
@@ -274,11 +268,6 @@ class Grid(NamedTuple):
             cell = {**self.fixed, **dict(zip(self.dims, values))}
             yield cell | {name: f(**{one: cell[one] for one in _names(f)}) for name, f in self.functions.items()}
 
-    def names(self) -> list[str]:
-        """The cells' names, in their order."""
-        labels = itertools.product(*self.dims.values())
-        return [", ".join(named(name, one) for name, one in zip(self.dims, row)) for row in labels]
-
     def derived(self) -> dict[str, Any]:
         """What functions gave, as coordinates; of the dims they depend on."""
         found = {}
@@ -290,6 +279,11 @@ class Grid(NamedTuple):
             if all(isinstance(one, int | float | np.number) for one in values):
                 found[name] = (dims, np.reshape(values, [len(self.dims[dim]) for dim in dims]))
         return found
+
+
+def _held(function: Callable[..., Any]) -> tuple[Any, ...]:
+    """What a function keeps from where it was made, which may have changed since."""
+    return tuple(cell.cell_contents for cell in getattr(function, "__closure__", None) or ())
 
 
 def _names(function) -> tuple[str, ...]:
@@ -305,12 +299,3 @@ def _as_numbers(values: xr.DataArray) -> xr.DataArray:
     if values.dtype.kind in "iu":
         return values.astype(float).where(values >= 0)
     return values.astype(float).where(np.isfinite(values)) if values.dtype.kind in "fb" else values
-
-
-def _share(found: xr.Dataset) -> float:
-    """The share of a cell's runs that trained; of what was not trained, of the seeds whose numbers are finite."""
-    if "trained" in found.coords:
-        return float(found.trained.mean())
-    numbers = [one for one in found.values() if one.dtype.kind == "f"]
-    there = [(abs(one) < np.inf).all(set(one.dims) - {"seed"}) for one in numbers]  # NaN is not
-    return float(functools.reduce(operator.and_, there).mean()) if there else 1.0

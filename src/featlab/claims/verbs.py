@@ -6,6 +6,7 @@ row of cells named by its keys. Bare arrays are (seed) or (cell, seed). NaN is a
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from collections.abc import Sequence
 from typing import Any
@@ -13,7 +14,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from featlab.claims.cells import Rows, arranged, masked, switch
+from featlab.claims.cells import Rows, arranged, switch
 from featlab.claims.judge import VALUE_MARGIN, ZERO_EXPONENT_MARGIN, Check
 from featlab.core.validation import InputError
 from featlab.sweeps.boundary import exponents
@@ -25,7 +26,7 @@ def identity(name: str, residual: Any, tolerance: float = 1e-12) -> Check:
     largest = np.max(np.abs(rows.samples))  # NaN if one is
     return Check(
         name, "identity", np.array([[largest]]), 0.0, tolerance, -math.inf, tolerance,
-        chance=False, account=rows.account,
+        chance=False,
     )  # fmt: skip
 
 
@@ -38,16 +39,18 @@ def equals(name: str, x: Any, value: float, margin: float = VALUE_MARGIN) -> Che
     return _check(name, "equals", x, value, room, value - room, value + room)
 
 
-def at_most(name: str, x: Any, bound: float) -> Check:
-    """x is at most the bound, in every cell."""
+def at_most(name: str, x: Any, bound: float, *, on_average: bool = False) -> Check:
+    """x is at most the bound, in every cell: in nearly every run, or `on_average` over seeds only."""
     bound = _number(bound, name, "bound")
-    return _check(name, "at_most", x, bound, 0.0, -math.inf, bound)
+    check = _check(name, "at_most", x, bound, 0.0, -math.inf, bound)
+    return dataclasses.replace(check, each=not on_average)
 
 
-def at_least(name: str, x: Any, bound: float) -> Check:
-    """x is at least the bound, in every cell."""
+def at_least(name: str, x: Any, bound: float, *, on_average: bool = False) -> Check:
+    """x is at least the bound, in every cell: in nearly every run, or `on_average` over seeds only."""
     bound = _number(bound, name, "bound")
-    return _check(name, "at_least", x, bound, 0.0, bound, math.inf)
+    check = _check(name, "at_least", x, bound, 0.0, bound, math.inf)
+    return dataclasses.replace(check, each=not on_average)
 
 
 def scales_as(
@@ -96,17 +99,24 @@ def scales_as(
 
 
 def switches_at(
-    name: str, y: xr.DataArray, along: str, law: float, *, level: float, margin: float = VALUE_MARGIN
+    name: str,
+    y: xr.DataArray,
+    along: str,
+    law: float,
+    *,
+    level: float,
+    rising: bool,
+    margin: float = VALUE_MARGIN,
 ) -> Check:
-    """y, measured on the grid `along`, crosses the level where the law says, within a relative margin.
+    """y, measured on the grid `along`, rises or falls through the level where the law says, in every cell.
 
-    A seed that does not cross within the grid counts as crossing far beyond the end it was heading for. The grid
-    must reach beyond the margin on both sides and be as fine as the margin there.
+    A seed that does not cross within the grid counts as crossing far before or beyond it. The grid must reach
+    beyond the relative margin on both sides and be as fine as the margin there.
     """
     _checked_margin(name, margin)
-    if not isinstance(y, xr.DataArray) or set(y.dims) != {along, "seed"} or not y.size:
+    if not isinstance(y, xr.DataArray) or not {along, "seed"} <= set(y.dims) or not y.size:
         raise InputError(f"switches_at({name!r}) needs a labelled array with dims {along!r} and 'seed'.")
-    x, values = np.asarray(y[along].values, float), masked(y).transpose(along, "seed").values.astype(float)
+    x = np.asarray(y[along].values, float)
     if np.any(np.diff(x) <= 0) or not (0 < x[0] < law * (1 - margin) and law * (1 + margin) < x[-1]):
         raise InputError(
             f"switches_at({name!r}) needs a rising positive grid that reaches beyond the margin around {law:g}."
@@ -114,11 +124,16 @@ def switches_at(
     near = (x[1:] > law * (1 - margin)) & (x[:-1] < law * (1 + margin))
     if np.max(x[1:][near] / x[:-1][near]) > 1 + margin * (1 + 1e-9):
         raise InputError(f"switches_at({name!r}) needs points closer than the margin, {margin:g}, around {law:g}.")
-    at = np.array([switch(x, column, level) for column in values.T])[None]
+    at = xr.apply_ufunc(
+        lambda column: switch(x, column, level, rising), y.astype(float), input_core_dims=[[along]], vectorize=True
+    )
     region = (law * (1 - margin), law * (1 + margin))
-    points = {"x": x, "y": values, "level": level}
-    behind = _behind(arranged(y, name)._replace(cells=("",)))
-    return Check(name, "switches_at", at, law, law * margin, *region, points=points, **behind)
+    points = {"x": x, "y": y.transpose(along, "seed").values.astype(float), "level": level} if y.ndim == 2 else {}
+    rows = arranged(at, name)
+    return Check(
+        name, "switches_at", rows.samples, law, law * margin, *region,
+        trends=rows.trends, points=points, **_behind(rows),
+    )  # fmt: skip
 
 
 def exponent_margin(exponent: float, rivals: Sequence[float] = ()) -> float:
@@ -135,8 +150,8 @@ def _check(name, kind, x, expected, margin, lower, upper) -> Check:
 
 
 def _behind(rows: Rows) -> dict[str, Any]:
-    """Where the numbers come from: their cells and seeds, and what became of the runs."""
-    return {"cells": rows.cells, "chance": rows.chance, "seed_labels": rows.seeds, "account": rows.account}
+    """Where the numbers come from: their cells and seeds."""
+    return {"cells": rows.cells, "chance": rows.chance, "seed_labels": rows.seeds, "jackknife": rows.jackknife}
 
 
 def _number(value: Any, name: str, what: str) -> float:

@@ -43,7 +43,6 @@ class Verdict:
     algebra: bool = False  # whether identities decide
     rival: bool = False  # whether the control is another formula for the same numbers, which must fail
     exploratory: str = ""  # what was chosen after looking, if anything
-    untrained: str = ""  # which cell was read whose runs did not train, if any
     registered: str = ""  # whether the source is what was registered before it was decided
     perturbed: dict[str, str] = dataclasses.field(default_factory=dict)  # change -> status
 
@@ -69,11 +68,11 @@ class Verdict:
             for check, status, reason in decisions:
                 if status == wanted:
                     return wanted, f"{check.name}: {reason}"
-        if self.untrained:
-            return "inconclusive", self.untrained
         formulas = self.algebra and any(check.evidence in ALGEBRA for check in self.checks)
         if not (self.evidence or formulas or self.rival):
             return "inconclusive", "no check is evidence: they are identities, calculations or have room to spare"
+        if not (self.rival or any(self.control.asks_the_same_as(check) for check in self.checks)):
+            return "inconclusive", "the control is not judged as any of the checks is: by another verb or bound"
         control, why = self.control.decision(self.judged)
         if control != "refuted":
             low, high = self.control.interval()

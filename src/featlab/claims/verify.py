@@ -16,17 +16,17 @@ from typing import Any
 import jax
 
 import featlab
-from featlab.claims import Assumption, Claim, Lab, find_claim
-from featlab.claims.account import accounted, untrained_cell
+from featlab.claims import Assumption, Check, Claim, Lab, find_claim
 from featlab.claims.claim import SIZES, clauses_of
 from featlab.claims.deciding import STRIDE, log_decision, open_decision, registration, usual_base_seed
+from featlab.claims.judge import TOGETHER
+from featlab.claims.replay import followed
 from featlab.claims.verdict import Verdict
 from featlab.core.validation import InputError, whole_if_exact
 from featlab.engine.progress import progress_bar
 from featlab.text import describe, rebuild
 
 DECIDING_SIZES = ("laptop", "full")
-TOGETHER = 250  # checks that refutation is corrected for: no fewer than the atlas holds
 
 
 def verify(
@@ -134,13 +134,14 @@ def _judged(claim: Claim, size: str, count: int, base_seed: int, judged: int, te
         growing=claim.growing,
     )
     for check in claim.checks(lab):
-        checks.append(accounted(check, lab, f"{claim.id}.checks"))
+        checks.append(_check(check, f"{claim.id}.checks"))
         tell(len(checks))
     names = [check.name for check in checks]
     if not checks or len(set(names)) < len(names):
         raise InputError(f"{claim.id} must yield checks, each with a name of its own; it yields {names}.")
-    deciding, fraction, untrained = list(lab.deciding), lab.trained_fraction, untrained_cell(lab)
-    control = accounted(claim.control(lab), lab, f"{claim.id}.control")
+    deciding, fraction = list(lab.deciding), lab.trained_fraction
+    control = _check(claim.control(lab), f"{claim.id}.control")
+    *checks, control = followed(claim.judgements, lab, [*checks, control])
     tell(len(checks) + 1)
     return Verdict(
         id=claim.id,
@@ -154,7 +155,6 @@ def _judged(claim: Claim, size: str, count: int, base_seed: int, judged: int, te
         algebra=claim.algebra,
         rival=claim.rival,
         exploratory=claim.exploratory,
-        untrained=untrained,
         assumptions=tuple(_worst([claim.assumptions(experiment) for experiment in deciding])),
         seeds=count,
         base_seed=base_seed,
@@ -163,6 +163,12 @@ def _judged(claim: Claim, size: str, count: int, base_seed: int, judged: int, te
         versions=made_by,
         judged=judged,
     )
+
+
+def _check(found: Any, owner: str) -> Check:
+    if not isinstance(found, Check):
+        raise InputError(f"{owner} must give a check, as at_most(...) is one, and gives {type(found).__name__}.")
+    return found
 
 
 def versions(claim: Claim) -> dict[str, str]:

@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import abc
 import contextlib
-import weakref
-from collections.abc import Callable, Iterator, Mapping
-from typing import Any, ClassVar
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -74,7 +73,17 @@ class Erratum(Claim):
         return super().problem()
 
 
-_MEASURED: weakref.WeakKeyDictionary[Lab, dict[Any, np.ndarray]] = weakref.WeakKeyDictionary()
+class _Measured(NamedTuple):
+    """A measurement of one seed with its options, as one of all seeds, which a lab remembers by these two."""
+
+    measure: Callable[..., Any]
+    options: tuple[Any, ...]
+
+    def __call__(self, seeds: Sequence[int]) -> dict[str, Any]:
+        with _one_thread():
+            return {
+                "value": np.array([self.measure(np.random.default_rng(s), *self.options) for s in seeds], float)
+            }
 
 
 def over_seeds(lab: Lab, measure: Callable[..., Any], *options: Any) -> np.ndarray:
@@ -82,12 +91,7 @@ def over_seeds(lab: Lab, measure: Callable[..., Any], *options: Any) -> np.ndarr
 
     A lab measures the same thing once, so that both formulas are judged by the same numbers.
     """
-    known = _MEASURED.setdefault(lab, {})
-    if (measure, options) not in known:
-        with _one_thread():
-            values = [np.asarray(measure(np.random.default_rng(seed), *options), float) for seed in lab.seeds]
-        known[measure, options] = np.stack(values, axis=-1)
-    return known[measure, options]
+    return np.moveaxis(lab.measure(_Measured(measure, options)).value.values, 0, -1)
 
 
 def _one_thread() -> contextlib.AbstractContextManager[Any]:

@@ -2,7 +2,8 @@ r"""What a second spike adds to the gain in test error carries the factor $\phi/
 
 The term has $m_1^{-2}$ already; the same derivation as for one spike, by leaving one sample out, gives $\phi /
 (\psi m_1^2)$. It is judged with the first term as corrected. Ridge regression is made on features with two
-strong explicit spikes and without them, and the errors on fresh inputs are computed exactly.
+strong explicit spikes and without them, and the errors on fresh inputs are computed exactly. Both formulas are for
+rows of length one: Gaussian rows add a term of their own (`theory.one_step`), which these features do not have.
 """
 
 from __future__ import annotations

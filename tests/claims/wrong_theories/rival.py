@@ -7,7 +7,8 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from featlab.claims import Claim, Lab, Size, find_claim
-from featlab.claims.account import accounted
+from featlab.claims.judge import TOGETHER
+from featlab.claims.replay import followed
 
 
 class Rival(NamedTuple):
@@ -35,8 +36,8 @@ def statuses(rival: Rival, pattern: Callable[[str], bool]) -> dict[str, str]:
     size = Size(rival.seeds, **(laptop.values | (rival.size or {})))
     seeds = range(rival.base_seed, rival.base_seed + rival.seeds)
     lab = Lab(size, seeds, trained=claim.trained, growing=claim.growing)
-    checks = (accounted(check, lab, claim.id) for check in claim.checks(lab))
-    return {check.name: check.status(250) for check in checks if pattern(check.name)}
+    checks = followed(claim.checks, lab, list(claim.checks(lab)))
+    return {check.name: check.status(TOGETHER) for check in checks if pattern(check.name)}
 
 
 def replaced(claim: Claim, **knobs: Any) -> Claim:

@@ -8,8 +8,6 @@ from __future__ import annotations
 import math
 from typing import Any
 
-import xarray as xr
-
 from featlab.algorithms import LabelNoiseDescent
 from featlab.claims import Assumption, Claim
 from featlab.core.validation import probability, real, whole
@@ -77,14 +75,3 @@ class LabelNoiseSetting(Claim):
                 "flips are enough: p sqrt(n m)", self.flip * math.sqrt(data.n * experiment.network.width), ">= 1"
             ),
         ]
-
-
-def ratio_of_means(top: xr.DataArray, bottom: xr.DataArray) -> xr.DataArray:
-    """The mean of one over the mean of the other, as the jackknife's pseudo-values: one for each seed.
-
-    Their mean estimates the ratio of means where the ratios of single seeds wander too far to be averaged.
-    """
-    there = top.notnull() & bottom.notnull()
-    top, bottom, count = top.where(there), bottom.where(there), there.sum("seed")
-    without = (top.sum("seed") - top) / (bottom.sum("seed") - bottom)
-    return count * (top.mean("seed") / bottom.mean("seed")) - (count - 1) * without

@@ -16,8 +16,8 @@ import math
 
 import numpy as np
 
-from featlab.claims import Size, at_least, at_most, equals, not_judged
-from featlab.claims.settings.label_noise_descent import DURATION, LabelNoiseSetting, ratio_of_means
+from featlab.claims import Size, at_least, at_most, equals, not_judged, ratio_of_means
+from featlab.claims.settings.label_noise_descent import DURATION, LabelNoiseSetting
 
 WINDOW = (80.0, 160.0, 240.0)  # t kappa^2, while the signal is small
 

@@ -14,6 +14,7 @@ import xarray as xr
 from featlab.claims.cells import GROWING
 from featlab.core.validation import InputError
 from featlab.engine.batch import train_many
+from featlab.engine.compiled import make_room_for_programs
 from featlab.engine.dataset import read_at_end
 from featlab.experiment import Experiment
 from featlab.sweeps.boundary import thresholds
@@ -163,6 +164,7 @@ class Lab:
 
     def _computed(self, function, cell) -> xr.Dataset:
         def compute():
+            make_room_for_programs()
             found = function(list(self.seeds), **cell)
             if isinstance(found, Mapping) and not isinstance(found, xr.Dataset):
                 found = xr.Dataset({name: self._by_seed(name, values) for name, values in found.items()})

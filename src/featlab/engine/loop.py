@@ -24,6 +24,7 @@ from jaxtyping import Array, Bool, Int, PRNGKeyArray
 
 from featlab.algorithms import AbstractAlgorithm, Info, State
 from featlab.core.space import AbstractSpace, Span
+from featlab.engine.compiled import make_room_for_programs
 from featlab.experiment import Experiment
 from featlab.networks import AbstractProductNetwork
 from featlab.probes import AbstractRunning, Probe, View, until
@@ -52,6 +53,7 @@ def computing(experiment: Experiment) -> Iterator[None]:
     multiply float32 matrices in ten-bit precision if it were not told.
     """
     with _one_program, jax.enable_x64(experiment.precision == 64), jax.default_matmul_precision("highest"):
+        make_room_for_programs()
         yield
 
 

@@ -50,16 +50,19 @@ def generator(*names):
 
 
 def rates(law, name, seeds, sets):
-    """The share of sets of seeds for which "at most the bound" is supported, and for which it is refuted."""
+    """The share of sets of seeds for which "at most the bound" is supported, and for which it is refuted.
+
+    Said of the mean: of each run, it is supported less often still, the judge asking for more.
+    """
     values = law(generator(name, seeds, sets), (sets, seeds))
-    found = [at_most("x", row, BOUND).status(250) for row in values]
+    found = [at_most("x", row, BOUND, on_average=True).status(250) for row in values]
     return found.count("supported") / sets, found.count("refuted") / sets
 
 
 def mirrored(law, name, seeds, sets):
     """The same law upside down, judged by `at_least`; and moved to an edge of what `equals` allows."""
     values = law(generator(name, seeds, sets), (sets, seeds))
-    least = [at_least("x", -row, -BOUND).status(250) for row in values].count("supported") / sets
+    least = [at_least("x", -row, -BOUND, on_average=True).status(250) for row in values].count("supported") / sets
     # A region of half width 1 around 20, whose upper edge is the bound: 21.
     two = [equals("x", row + 20, 20.0, 0.05).status(250) for row in values].count("supported") / sets
     return least, two

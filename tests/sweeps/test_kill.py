@@ -160,7 +160,7 @@ def children(session):
     return found
 
 
-def gone(session, seconds=10.0):
+def gone(session, seconds=60.0):
     end = time.monotonic() + seconds
     while children(session) and time.monotonic() < end:
         time.sleep(0.05)
@@ -179,7 +179,7 @@ def test_an_interrupt_leaves_a_store_and_no_processes(blow, tmp_path, small_unit
     known = acknowledged(tmp_path)
     os.killpg(process.pid, blow) if blow == signal.SIGINT else os.kill(process.pid, blow)
     rest = process.stdout.read()
-    code = process.wait(timeout=30)
+    code = process.wait(timeout=120)
     process.stdout.close()
     assert gone(process.pid), "a process stayed behind"
     if blow == signal.SIGINT:

@@ -13,7 +13,7 @@ import psutil
 import pytest
 
 connect = pytest.importorskip("websockets.sync.client", reason="no websockets: pip install 'featlab[web]'").connect
-PATIENCE = 60  # s; the first training of a kind compiles its program
+PATIENCE = 240  # s; the first training of a kind compiles its program
 pytestmark = pytest.mark.xdist_group("browser")  # one server for all
 
 

@@ -93,7 +93,7 @@ def test_a_mode_that_would_bring_the_mean_inside_must_have_been_looked_for():
     assert status == "inconclusive" and "0 [0, 0] is outside at least 1, but 21 seeds are too few" in reason
     assert at_least("c", few, 1.0).too_small and at_least("c", enough, 1.0).status(250) == "refuted"
     enough[0] = 1.05
-    status, reason = at_least("c", enough, 1.0).decision()
+    status, reason = at_least("c", enough, 1.0, on_average=True).decision()
     assert status == "inconclusive" and "1 of 24 seeds lie apart and not outside on that side" in reason
     assert equals("e", np.where(np.arange(64) == 0, 1.2, 0.9), 1.0).status(250) == "refuted"
 
@@ -636,3 +636,59 @@ def test_what_cannot_be_judged_is_refused(what):
 def test_a_check_is_frozen_before_it_is_judged():
     with pytest.raises(dataclasses.FrozenInstanceError):
         equals("a", 1 + NARROW, 1.0).upper = 2.0
+
+
+def along(values, name="n", scale=0.01):
+    """Values by size, with a little noise for each seed."""
+    sizes = [2.0**k for k in range(1, len(values) + 1)]
+    shift = scale * np.random.default_rng(3).normal(size=24)
+    return xr.DataArray(
+        np.array(values)[:, None] * (1 + shift), dims=(name, "seed"), coords={name: sizes, "seed": range(24)}
+    )
+
+
+def test_a_trend_that_turns_is_followed_where_it_goes():
+    status, reason = at_most("x", along([0.9, 0.5, 0.3, 0.5, 0.9]), 1.0).decision()
+    assert status == "inconclusive" and "drifting along n" in reason
+    assert at_most("x", along([0.9, 0.5, 0.3, 0.3, 0.3]), 1.0).status() == "supported"
+
+
+def test_a_sign_may_be_lost_along_a_size():
+    status, reason = at_least("x", along([0.76, 0.52, 0.04]), 0.0).decision()
+    assert status == "inconclusive" and "drifting along n" in reason
+    assert at_least("x", along([0.8, 0.4, 0.2, 0.1, 0.05]), 0.0).status() == "supported"  # as 1/n, never 0
+
+
+@pytest.mark.parametrize("name", ["N", "samples", "neurons", "depth"])
+def test_sizes_have_several_names(name):
+    assert "drifting" in at_most("x", along([0.2, 0.4, 0.8], name), 1.0).decision()[1]
+
+
+def test_the_unit_does_not_matter():
+    coin = np.where(np.arange(24) < 5, 1.5, 0.5)
+    for unit in (1.0, 1e-13, 1e13):
+        assert at_most("x", coin * unit, unit).status() == "inconclusive"
+        assert at_most("x", 0.5 * coin * unit, unit).status() == "supported"
+    small, other = at_most("a", coin * 1e-30, 1e-30), at_most("b", coin * 1e-30, 1e-9)
+    assert not small.asks_the_same_as(other)
+
+
+def test_a_bound_that_most_runs_keep_is_not_refuted_by_a_few_wild_ones():
+    values = np.where(np.arange(200) < 24, 50.0, 0.5)
+    assert at_most("x", values, 1.0).status(250) == "inconclusive"
+    assert at_most("x", np.where(np.arange(200) < 100, 50.0, 0.5), 1.0).status(250) == "refuted"
+
+
+def test_numbers_of_a_check_are_numbers():
+    x = along([1.0, 2.0, 4.0])
+    for wrong in (np.nan, np.inf, None, "1"):
+        for make in (
+            lambda w: equals("x", x, w),
+            lambda w: at_most("x", x, w),
+            lambda w: identity("x", x, w),
+            lambda w: scales_as("x", x, "n", at_most=w) if w is not None else scales_as("x", x, "n"),
+        ):
+            with pytest.raises(InputError):
+                make(wrong)
+    with pytest.raises(InputError, match="rounding is at most 0.001"):
+        identity("x", x, 0.5)

@@ -85,8 +85,8 @@ def to_loss(loss, at_most=50):
 
 def test_runs_that_did_not_reach_their_loss_are_left_out_and_counted():
     here = lab()
-    read = here.run(lambda loss: to_loss(loss), loss=[0.69, 1e-9])
-    assert np.isfinite(read.train_loss.sel(loss=0.69)).all() and np.isnan(read.train_loss.sel(loss=1e-9)).all()
+    read = here.run(lambda loss: to_loss(loss), loss=[0.5, 1e-9])
+    assert np.isfinite(read.train_loss.sel(loss=0.5)).all() and np.isnan(read.train_loss.sel(loss=1e-9)).all()
     assert np.isnan(read.steps_taken.sel(loss=1e-9)).all()
     assert read.trained.values.tolist() == [[True] * 3, [False] * 3] and here.trained_fraction == 0.5
     assert at_most("loss", read.train_loss, 1.0).decision()[1].startswith("only 0% of the runs at loss = 1e-09")
@@ -164,18 +164,18 @@ def test_a_boundary_is_labelled_and_remembered_and_knows_what_trained():
     def make(n, learning_rate):
         return experiment(n, learning_rate, steps=5)
 
-    found = here.boundary(make, "learning_rate", "train_loss", (0.69, 0.6), n=[2, 4], **options)
+    found = here.boundary(make, "learning_rate", "train_loss", (0.5, 0.6), n=[2, 4], **options)
     assert set(found.learning_rate.dims) == {"n", "level", "seed"}
     plain = fl.boundary(
-        make, "learning_rate", "train_loss", (0.69, 0.6), over={"n": [2, 4]}, seeds=SEEDS, **options
+        make, "learning_rate", "train_loss", (0.5, 0.6), over={"n": [2, 4]}, seeds=SEEDS, **options
     )
     np.testing.assert_array_equal(found.learning_rate.transpose("level", "n", "seed"), plain.learning_rate)
     runs = here.trainings
-    here.boundary(make, "learning_rate", "train_loss", (0.69, 0.6), n=[2, 4], **options)
+    here.boundary(make, "learning_rate", "train_loss", (0.5, 0.6), n=[2, 4], **options)
     assert here.trainings == runs
     untrained = here.boundary(
         lambda n, learning_rate: to_loss(1e-9, at_most=5),
-        "learning_rate", "train_loss", 0.69, n=[2], **options,
+        "learning_rate", "train_loss", 0.5, n=[2], **options,
     )  # fmt: skip
     assert not untrained.trained.any() and np.isnan(untrained.learning_rate).all()
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import math
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,7 +16,8 @@ from featlab.core.validation import InputError
 
 BEYOND = 10.0  # how far off a crossing counts that lies outside the grid
 JACKKNIFE = "jackknife"  # the coordinate that says so
-GROWING = ("n", "d", "width")  # cells of these names are sizes, which a theorem sends to infinity
+# Cells of these names are sizes, which a theorem sends to infinity.
+GROWING = ("n", "d", "width", "N", "samples", "neurons", "dimension", "dimensions", "depth")
 
 
 class Trend(NamedTuple):
@@ -30,12 +31,24 @@ class Trend(NamedTuple):
     size: bool  # whether the coordinate itself says that it is one
     halves: np.ndarray  # (2, seed): the pace over the lower and over the upper half of the sizes
     steps: tuple[float, float, float]  # from half to half, from the upper one to the end, over all: in log size
+    to_zero: bool = False  # of positive values as they are: about an edge that no factor leads to, 0 or below
 
-    def ahead(self, now: float) -> float:
-        """The value as far again: at the same pace, or at one that goes on slowing down as it plainly has."""
-        change = self._slowing()
-        change = mean_of(self.change) if change is None else change
-        return now * math.exp(min(change, 700.0)) if self.relative else now + change
+    def ahead(self, now: float) -> list[float]:
+        """The value as far again, for each pace that is not chance.
+
+        At the pace of all sizes, or at one that goes on slowing down as it plainly has; and where the upper half
+        of the sizes turns back, at the pace of that half.
+        """
+        found, upper = [], self.steps[2] * self.halves[1]
+        if _not_chance(self.change):
+            slowing = self._slowing()
+            if slowing is None:
+                found.append(mean_of(self.change))
+            elif not self.to_zero:  # which a power of the size never reaches
+                found.append(slowing)
+        if _not_chance(upper) and not (_not_chance(self.change) and mean_of(self.change) * mean_of(upper) > 0):
+            found.append(mean_of(upper))
+        return [now * math.exp(min(one, 700.0)) if self.relative else now + one for one in found]
 
     def _slowing(self) -> float | None:
         """The change as far again if the pace falls by the same factor from half to half; none if it does not."""
@@ -59,6 +72,7 @@ class Rows(NamedTuple):
     trends: tuple[Trend, ...]
     seeds: tuple[Any, ...] | None  # their labels, if there are any
     jackknife: bool = False  # whether its values by seed are pseudo-values, made of all seeds
+    at: tuple[tuple[str, float], ...] = ()  # sizes that all its cells have
 
 
 def arranged(x: Any, name: str, inner: str | None = None) -> Rows:
@@ -71,7 +85,7 @@ def arranged(x: Any, name: str, inner: str | None = None) -> Rows:
             raise InputError(f"{name!r} needs values with dims (seed) or (cell, seed), got shape {values.shape}.")
         values = np.atleast_2d(values)
         return Rows(values, ("",) * len(values), True, (), None)
-    chance = "seed" in x.dims
+    chance, at = "seed" in x.dims, _sizes_of_all(x)
     if not x.size:
         raise InputError(f"{name!r} needs values, got none.")
     seeds = tuple(x["seed"].values.tolist()) if "seed" in x.indexes else None
@@ -82,10 +96,10 @@ def arranged(x: Any, name: str, inner: str | None = None) -> Rows:
     x = x.transpose(*outer, *kept)
     samples = x.values.astype(float).reshape(-1, *x.shape[len(outer) :])
     if not outer:
-        return Rows(samples, ("",), chance, (), seeds, jackknife)
+        return Rows(samples, ("",), chance, (), seeds, jackknife, at)
     labels = [[_label(x[dim], i) for i in range(x.sizes[dim])] for dim in outer]
     cells = [", ".join(filter(None, words)) for words in _product(labels)]
-    return Rows(samples, tuple(cells), chance, () if inner else tuple(_trends(x, outer)), seeds, jackknife)
+    return Rows(samples, tuple(cells), chance, () if inner else tuple(_trends(x, outer)), seeds, jackknife, at)
 
 
 def _together(given: Mapping[Any, Any], parts: dict[str, Rows], name: str) -> Rows:
@@ -116,7 +130,7 @@ def _trends(x: xr.DataArray, outer) -> Iterator[Trend]:
         symbol, size = str(coordinate.attrs.get("symbol", coordinate.name)), bool(coordinate.attrs.get("size"))
         for k, cells in enumerate(np.moveaxis(places, axis, 0).reshape(len(sizes), -1).T):
             largest = int(cells[np.argmax(sizes)])
-            yield _trend(str(coordinate.name), symbol, largest, sizes, values[:, k], size)
+            yield from _both(str(coordinate.name), symbol, largest, sizes, values[:, k], size)
 
 
 def _trends_of_parts(given: Mapping[Any, Any], parts: list[Rows]) -> Iterator[Trend]:
@@ -131,7 +145,7 @@ def _trends_of_parts(given: Mapping[Any, Any], parts: list[Rows]) -> Iterator[Tr
             continue
         for k in range(count):
             largest, row = int(np.argmax(sizes)) * count + k, np.array([part.samples[k] for part in parts])
-            yield _trend(dim, dim, largest, sizes, row, False)
+            yield from _both(dim, dim, largest, sizes, row, False)
 
 
 def _numbers_of(label: Any, one: Any) -> dict[str, float]:
@@ -142,6 +156,18 @@ def _numbers_of(label: Any, one: Any) -> dict[str, float]:
         with contextlib.suppress(ValueError):
             found[words[1]] = float(words[2])
     return found
+
+
+def _sizes_of_all(x: xr.DataArray) -> tuple[tuple[str, float], ...]:
+    """The sizes that an array was read at, where there is one of each."""
+    said = [(str(name), c) for name, c in x.coords.items() if c.size == 1 and np.issubdtype(c.dtype, np.number)]
+    return tuple((name, c.item()) for name, c in said if name in GROWING or c.attrs.get("size"))
+
+
+def trend_along(name: str, sizes: Sequence[float], rows: Sequence[np.ndarray], cell: int) -> tuple[Trend, ...]:
+    """The trend of a cell that is judged at each size by a check of its own."""
+    ordered = np.asarray(sizes, float)
+    return tuple(_both(name, name, cell, ordered, np.array(rows), True)) if _may_be_sizes(ordered) else ()
 
 
 def _may_be_sizes(sizes: np.ndarray) -> bool:
@@ -156,18 +182,32 @@ def _size_along(x: xr.DataArray, dim: Any) -> xr.DataArray:
     return x[dim] if x[dim].attrs.get("size") or not others else others[0]
 
 
-def _trend(name: str, symbol: str, cell: int, sizes: np.ndarray, row: np.ndarray, size: bool) -> Trend:
+def _both(name: str, symbol: str, cell: int, sizes: np.ndarray, row: np.ndarray, size: bool) -> Iterator[Trend]:
+    """The trends of one row of cells: of the logarithm of positive values, and of any values as they are."""
+    positive = bool(np.all(row[np.isfinite(row)] > 0))
+    if positive:
+        yield _trend(name, symbol, cell, sizes, row, size, relative=True)
+    yield _trend(name, symbol, cell, sizes, row, size, relative=False)._replace(to_zero=positive)
+
+
+def _trend(
+    name: str, symbol: str, cell: int, sizes: np.ndarray, row: np.ndarray, size: bool, relative: bool
+) -> Trend:
     """From the values by size and seed of one row of cells."""
     order = np.argsort(sizes)
     u, row = np.log(np.asarray(sizes, float))[order], row[order]
     there = np.isfinite(row)
-    relative = bool(np.all(row[there] > 0))
     values = np.where(there, np.log(np.where(there, row, 1.0)) if relative else row, np.nan)
     lower, upper = slice(0, len(u) // 2 + 1), slice((len(u) - 1) // 2, None)
     halves = np.array([_pace(u[half], values[half]) for half in (lower, upper)])
     middle = u[upper].mean()
     steps = (float(middle - u[lower].mean()), float(u[-1] - middle), float(np.ptp(u)))
     return Trend(name, symbol, cell, np.ptp(u) * _pace(u, values), relative, size, halves, steps)
+
+
+def _not_chance(change: np.ndarray) -> bool:
+    low, high = mean_interval(change)
+    return not low <= 0 <= high
 
 
 def _pace(u: np.ndarray, values: np.ndarray) -> np.ndarray:

@@ -78,8 +78,11 @@ def log_decision(claim: Claim, record: Mapping[str, Any]) -> None:
         _append(file, _line(claim, record["base_seed"], record["size"], record["seeds"]) | outcome)
 
 
-def registration(claim: Claim, base_seed: int) -> str:
-    """In a sentence: whether the source is what was decided, and whether this run is on those seeds."""
+def registration(claim: Claim, base_seed: int, size: str = "", seeds: int = 0, status: str = "") -> str:
+    """In a sentence: whether the source is what was decided, and whether this run is on those seeds.
+
+    The same question with another answer says that something else has changed, as a file that the claim reads.
+    """
     if claim.knobs != type(claim)().knobs:
         return "another setting than the registered one"
     runs = deciding_runs(claim)
@@ -97,6 +100,8 @@ def registration(claim: Claim, base_seed: int) -> str:
         changed = f"source changed since it was {decided}; --decide decides it anew, on fresh seeds"
         return "; ".join([changed, *begun])
     where = "these seeds" if base_seed == last["base_seed"] else "other seeds"
+    if (base_seed, size, seeds) == (last["base_seed"], last["size"], last["seeds"]) and status != last["status"]:
+        where += f" AND SAYS {status.upper()}: something that the source does not show has changed"
     return "; ".join([f"source as registered, {decided}; this run is on {where}", *begun])
 
 

@@ -106,6 +106,12 @@ def unseen(seen: int, count: int) -> float:
     return float(scipy.stats.binom.cdf(seen, count, RARE))
 
 
+@functools.cache
+def by_chance(seen: int, count: int) -> float:
+    """How often as many seeds as these, or more, would show of an outcome that 15 % of all seeds have."""
+    return float(scipy.stats.binom.sf(seen - 1, count, RARE))
+
+
 def spread_of(values: np.ndarray) -> float:
     """The standard deviation of the finite ones; NaN of fewer than two."""
     values = values[np.isfinite(values)]

@@ -35,6 +35,7 @@ from featlab.claims.intervals import (
     MISSED,
     RARE,
     apart_seeds,
+    by_chance,
     mean_interval,
     mean_of,
     seeds_needed,
@@ -49,7 +50,7 @@ VALUE_MARGIN = 0.05
 ZERO_EXPONENT_MARGIN = 0.05
 SPARE = 10.0  # a bound this many times the measurement does not test its constant
 DRIFT_RESOLVED = 3.0  # margins: half of such a drift on either side of the middle is one and a half
-_ROUNDING = 1e-12  # of a value that is 0
+_ROUNDING = 1e-12  # of an edge, or of 1 where that is 0
 TWO_SIDED = ("equals", "scales_as", "switches_at")
 
 
@@ -74,6 +75,7 @@ class Check:
     jackknife: bool = False  # whether values by seed are pseudo-values, each made of all seeds
     growing: tuple[str, ...] = GROWING  # dims along which drift is looked for
     doubt: str = ""  # why nothing can be decided, from what is known of where the numbers come from
+    at: tuple[tuple[str, float], ...] = ()  # sizes that all its cells have
     points: dict[str, Any] = dataclasses.field(default_factory=dict)  # for the figure
 
     def interval(self, level: float = LEVEL, cell: int | None = None) -> tuple[float, float]:
@@ -130,9 +132,10 @@ class Check:
         if all(inside):
             doubt = self.unseen_drift or self._unseen_failures() if self.chance else ""
             return ("inconclusive", doubt) if doubt else ("supported", "")
-        strict = self._intervals(self.deciding_level(judged))
+        strict_level = self.deciding_level(judged)
+        strict = self._intervals(strict_level)
         outside = [k for k, (low, high) in enumerate(strict) if high < self.lower or low > self.upper]
-        doubts = [self._unseen_successes(cell) if self.chance else "" for cell in outside]
+        doubts = [self._unseen_successes(cell, strict_level) if self.chance else "" for cell in outside]
         if "" in doubts:
             return "refuted", f"{self._where(outside[doubts.index('')])}outside {self._region()}"
         if outside:
@@ -174,16 +177,15 @@ class Check:
                 continue
             if np.isfinite(trend.change).sum() < 3:
                 return f"its trend along {trend.along} cannot be computed: three seeds with values are needed"
-            low, high = mean_interval(trend.change)
-            now = mean_of(self.samples[trend.cell])
-            ahead = trend.ahead(now)
-            if low <= 0 <= high:
+            if trend.to_zero and not -math.inf < self.lower <= 0:
                 continue
-            if self._allows(now) != self._allows(ahead):
-                return (
-                    f"drifting along {trend.along}: {now:.4g} at the largest size and, at the same pace, "
-                    f"{ahead:.4g} as far again, theory allowing {self._region()}; larger sizes are needed"
-                )
+            now = mean_of(self.samples[trend.cell])
+            for ahead in trend.ahead(now):
+                if self._allows(now) != self._allows(ahead):
+                    return (
+                        f"drifting along {trend.along}: {now:.4g} at the largest size and, at the same pace, "
+                        f"{ahead:.4g} as far again, theory allowing {self._region()}; larger sizes are needed"
+                    )
         return ""
 
     @property
@@ -207,7 +209,7 @@ class Check:
     def asks_the_same_as(self, other: Check) -> bool:
         """Whether both compare by one verb with one region, as a control and its check do."""
         ends = [[one.lower, one.upper, one.margin] for one in (self, other)]
-        return self.kind == other.kind and bool(np.allclose(*ends, rtol=1e-9))
+        return self.kind == other.kind and bool(np.allclose(*ends, rtol=1e-9, atol=0))
 
     def _unseen_failures(self) -> str:
         """Why some seeds may fail though the mean passes: too few were looked at, or too many did fail.
@@ -236,9 +238,19 @@ class Check:
             return sum(not self._allows(value) for value in row)
         return apart_seeds(row, lambda x: (x < self.lower) | (x > self.upper))
 
-    def _unseen_successes(self, cell: int) -> str:
-        """Why a mean outside may be that of too few seeds: some that were not seen, or too many, lie elsewhere."""
+    def _unseen_successes(self, cell: int, level: float) -> str:
+        """Why a mean outside may be that of too few seeds: some that were not seen, or too many, lie elsewhere.
+
+        What is said of each run is refuted when more runs fail, and not by chance, than it allows for.
+        """
         row = self.samples[cell][np.isfinite(self.samples[cell])]
+        if self.each:
+            if unseen(0, len(row)) > MISSED:
+                return _too_few(len(row), "another outcome")
+            failed = self._failed(row)
+            if by_chance(failed, len(row)) <= 1 - level:
+                return ""
+            return f"{failed} of {len(row)} seeds lie there, and {RARE:.0%} of all may"
         below = mean_of(row) < self.lower
         apart = apart_seeds(row, lambda x: x >= self.lower if below else x <= self.upper)
         if unseen(apart, len(row)) <= MISSED:
@@ -275,7 +287,9 @@ class Check:
         return not (math.isinf(self.lower) and drift < 0) and not (math.isinf(self.upper) and drift > 0)
 
     def _allows(self, value: float) -> bool:
-        return self.lower - _ROUNDING <= value <= self.upper + _ROUNDING
+        edges = [abs(edge) for edge in (self.lower, self.upper) if math.isfinite(edge)]
+        room = _ROUNDING * (max(edges, default=0.0) or 1.0)
+        return self.lower - room <= value <= self.upper + room
 
     def _intervals(self, level):
         return [mean_interval(row, level) for row in self.samples]

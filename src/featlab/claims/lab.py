@@ -17,6 +17,7 @@ from featlab.engine.batch import train_many
 from featlab.engine.compiled import make_room_for_programs
 from featlab.engine.dataset import read_at_end
 from featlab.experiment import Experiment
+from featlab.probes import until
 from featlab.sweeps.boundary import thresholds
 
 
@@ -128,6 +129,8 @@ class Lab:
     def _kept(self, experiment: Experiment, runs: xr.Dataset) -> xr.Dataset:
         """Readings of runs that count as trained, NaN for the others; a step that never came is NaN too."""
         fine = runs["trained"]
+        if isinstance(experiment.steps, until):  # at the level before the first step: nothing was trained
+            fine = fine & (runs["steps_taken"] > 0)
         said = None if self._criterion is None else self._criterion(runs)
         if said is not None:
             fine = fine & self._said(said)
@@ -168,8 +171,13 @@ class Lab:
             found = function(list(self.seeds), **cell)
             if isinstance(found, Mapping) and not isinstance(found, xr.Dataset):
                 found = xr.Dataset({name: self._by_seed(name, values) for name, values in found.items()})
+                # Cells of different lengths are joined by these.
+                found = found.assign_coords({dim: range(found.sizes[dim]) for dim in found.dims if dim != "seed"})
             if not isinstance(found, xr.Dataset) or not found.data_vars:
                 raise InputError(f"lab.measure needs a Dataset or a dict of arrays, got {found!r}.")
+            if any(values.dtype.kind == "c" for values in found.values()):
+                raise InputError("lab.measure needs real numbers, and got complex ones.")
+            found = found.map(_finite, keep_attrs=True)
             self.trainings += 1
             self._tell(self.trainings)
             return self._in_order(found) if "seed" in found.dims else found
@@ -177,7 +185,8 @@ class Lab:
         return self._remembered((function, _held(function), tuple(cell.items())), compute)
 
     def _by_seed(self, name: str, values: Any) -> Any:
-        values = np.asarray(values, float)
+        values = np.asarray(values)
+        values = values if values.dtype.kind == "c" else values.astype(float)
         if values.shape[:1] != (len(self.seeds),):
             raise InputError(
                 f"lab.measure needs arrays with a value for each of the {len(self.seeds)} seeds first, and "
@@ -211,9 +220,14 @@ class Lab:
         result = result.assign_coords(
             {name: given for name, given in grid.derived().items() if name not in result}
         )
-        for name in (*grid.dims, *grid.functions):
+        held = {
+            name: one for name, one in grid.fixed.items() if name in self.growing and isinstance(one, int | float)
+        }
+        result = result.assign_coords({name: one for name, one in held.items() if name not in result})
+        for name in (*grid.dims, *grid.functions, *held):
             if name in self.growing and name in result.coords and np.issubdtype(result[name].dtype, np.number):
                 result[name].attrs["size"] = 1
+        result.attrs["cells"] = tuple(grid.dims)
         self.readings.append(result)
         return result.copy(deep=True)  # a claim may write into what it is given
 
@@ -294,6 +308,10 @@ def _names(function) -> tuple[str, ...]:
 
 def _plain(value: Any) -> Any:
     return value.item() if isinstance(value, np.generic) else value
+
+
+def _finite(values: xr.DataArray) -> xr.DataArray:
+    return values.where(np.isfinite(values)) if values.dtype.kind == "f" else values
 
 
 def _as_numbers(values: xr.DataArray) -> xr.DataArray:

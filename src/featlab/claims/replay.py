@@ -8,42 +8,46 @@ of its own, these questions have answers:
 * *Where one half of the seeds reads something else*: do numbers of the other half change? Then seeds are mixed,
   and no interval over them means anything. Does a number change that has no seeds? Then it is an average over
   them, without its error. Does the bound change? Then it was measured.
-* *Does nothing change at all?* Then the check is not about what the lab read.
+* *Does nothing change at all?* Then the check is not about what the lab read. Does no number ever leave what
+  theory allows? Then it cannot fail.
+
+Rows of numbers that are the same, as those of a question asked twice, are altered alike: their ratio stays 1.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import warnings
+import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import xarray as xr
 
+from featlab.claims.cells import trend_along
 from featlab.claims.judge import Check
 from featlab.core.validation import InputError
 
 CLOSE = 1e-6  # relative: how nearly numbers are the same, which a fit to all seeds at once may round otherwise
 # How readings are altered: a little, and far enough that shares and counts change as well.
 STRENGTHS = (0.1, 1.0, 12.0)
-FILLS = (
-    -2,
-    -1,
-    0,
-    1,
-    2,
-)  # what missing runs might have read: as the others (0), far off, or no such number at all
+# What missing runs might have read: as the others (0), far off, or no such number at all.
+FILLS = (-1e7, -2, -1, 0, 1, 2, 1e7)
 _FAR = 1e3
+_LARGE = 1e3  # such numbers, as of steps, are altered by less: a claim may count up to them
+_LESS = 5.0
+_SCATTER = 0.3  # no two gaps are filled alike
 _SEED = 20_260_101  # alterations are the same in every verification
 
 
 class Replay:
     """A lab that gives the readings of another one again, in their order, each as `change` leaves it."""
 
-    def __init__(self, size: Any, seeds: Sequence[int], readings: Sequence[xr.Dataset], change: Callable):
-        self.size, self.seeds = size, tuple(seeds)
-        self._changed = (change(index, one) for index, one in enumerate(readings))
+    def __init__(self, lab: Any, change: Callable[[int, xr.Dataset], xr.Dataset]):
+        self.size, self.seeds = lab.size, tuple(lab.seeds)
+        self.trained_fraction = getattr(lab, "trained_fraction", None)
+        self._changed = (change(index, one) for index, one in enumerate(lab.readings))
 
     def _next(self, *args: Any, **options: Any) -> xr.Dataset:
         try:
@@ -58,24 +62,66 @@ def followed(judge: Callable[[Any], Iterable[Check]], lab: Any, checks: Sequence
     """The checks of `judge(lab)`, with missing what rests on missing runs, and in doubt what cannot be judged."""
     readings, count = lab.readings, len(lab.seeds)
 
-    def asked(change: Callable[[int, xr.Dataset], xr.Dataset]) -> list[Check]:
-        return list(_until_it_fails(judge, Replay(lab.size, lab.seeds, readings, change)))
+    def asked(change: Callable[[int, xr.Dataset], xr.Dataset]) -> dict[Any, Check]:
+        return _by_name(_until_it_fails(judge, Replay(lab, change)))
+
+    def filled_again(which: np.ndarray | None = None) -> list[dict[Any, Check]]:
+        return [asked(lambda index, one, fill=fill: filled(one, fill, index, which)) for fill in FILLS]
 
     missing = any(_gaps(values).any() for one in readings for values in _by_seed(one).values())
-    fills = [asked(lambda _, one, fill=fill: filled(one, fill)) for fill in FILLS] if missing else []
-    halves = [np.arange(count) % 2 == k for k in (0, 1)] if count > 1 else [np.ones(1, bool)]
+    fills = filled_again() if missing else []
     altered = [
         (half, asked(lambda index, one, half=half, strength=strength: alter(one, strength, half, index)))
-        for strength in STRENGTHS
-        for half in halves
+        for k, strength in enumerate(STRENGTHS)
+        for half in _halves(count, k)
     ]
+    freely = [asked(lambda index, one, half=half: alter(one, None, half, index)) for half in _halves(count, 0)]
     result = []
-    for place, original in enumerate(checks):
-        again = [(half, found[place]) for half, found in altered if place < len(found)]
-        check, unsure = _without_missing(original, [found[place : place + 1] for found in fills])
+    for name, original in _by_name(checks).items():
+        again = [(half, found[name]) for half, found in altered if name in found]
+        own_fills = fills
+        if original.jackknife and missing and count == original.samples.shape[1]:
+            # Each of its numbers is made of all seeds: do those that have one rest on what is missing?
+            own_fills = filled_again(np.asarray(np.isfinite(original.samples).all(axis=0)))
+        check, unsure = _without_missing(original, [found.get(name) for found in own_fills])
         doubt = unsure or _other_seeds(check, lab.seeds) or (_mixed(check, again) if again else _UNKNOWN)
+        free = [found[name] for found in freely if name in found]
+        doubt = doubt or (_cannot_fail(check, [*free, *(one for _, one in again)]) if free else "")
         result.append(dataclasses.replace(check, growing=lab.growing, doubt=doubt))
+    return _along_sizes(result)
+
+
+def _along_sizes(checks: list[Check]) -> list[Check]:
+    """With the trend over checks that ask the same at several sizes, as that of the largest one."""
+    result = list(checks)
+    for name in {name for check in checks for name, _ in check.at}:
+        groups: dict[Any, dict[float, int]] = {}
+        for place, check in enumerate(checks):
+            others = tuple(one for one in check.at if one[0] != name)
+            if len(others) < len(check.at) and check.chance:
+                alike = (check.kind, check.lower, check.upper, check.samples.shape, others)
+                groups.setdefault(alike, {}).setdefault(dict(check.at)[name], place)
+        for by_size in groups.values():
+            place = by_size[max(by_size)]
+            for k in range(len(checks[place].samples)):
+                rows = [checks[one].samples[k] for one in by_size.values()]
+                trends = (*result[place].trends, *trend_along(name, list(by_size), rows, k))
+                result[place] = dataclasses.replace(result[place], trends=trends)
     return result
+
+
+def _by_name(checks: Iterable[Check]) -> dict[Any, Check]:
+    """The checks by name, and by how many of that name came before: a control may be named as a check is."""
+    found: dict[Any, Check] = {}
+    for check in checks:
+        found[check.name, sum(name == check.name for name, _ in found)] = check
+    return found
+
+
+def _halves(count: int, k: int) -> list[np.ndarray]:
+    """Two halves of the seeds, by the k-th binary digit of their places: each pair is parted by one of them."""
+    digit = (np.arange(count) >> k) & 1
+    return [digit == one for one in (0, 1) if np.any(digit == one)]
 
 
 _UNKNOWN = "what it rests on cannot be found out: with other numbers the claim stops with an error"
@@ -99,18 +145,16 @@ def _until_it_fails(judge: Callable[[Any], Iterable[Check]], lab: Replay) -> Ite
             return
 
 
-def _without_missing(check: Check, fills: list[list[Check]]) -> tuple[Check, str]:
+def _without_missing(check: Check, fills: list[Check | None]) -> tuple[Check, str]:
     """With NaN for each seed whose number depends on what missing runs read."""
     if not fills:
         return check, ""
-    found = [one for again in fills for one in again]
+    found = [one for one in fills if one is not None]
     if not found:
         return check, "runs are missing, and whether it rests on them cannot be found out"
     if any(one.samples.shape != check.samples.shape for one in found):
         return check, "which numbers are judged depends on runs that are missing"
     rests = np.any([~_same(one.samples, check.samples) for one in found], axis=0)
-    if check.jackknife:  # of which each is made of all
-        rests = np.isnan(check.samples)
     if not rests.any():
         return check, ""
     lost = rests.any(axis=0)
@@ -140,35 +184,70 @@ def _mixed(check: Check, again: list[tuple[np.ndarray, Check]]) -> str:
     return ""
 
 
-def alter(one: xr.Dataset, strength: float, which: np.ndarray, index: int) -> xr.Dataset:
-    """Other readings for these seeds, of the same kind: positive, or shares, or true and false."""
-    rng = np.random.default_rng([_SEED, index])
+def _cannot_fail(check: Check, again: list[Check]) -> str:
+    """Whether no number lies outside what theory allows, whatever the lab reads."""
+    if not check.chance or any(np.any((x.samples < check.lower) | (x.samples > check.upper)) for x in again):
+        return ""
+    return "it cannot fail: whatever the lab reads, its numbers are allowed"
+
+
+def alter(one: xr.Dataset, strength: float | None, which: np.ndarray, index: int) -> xr.Dataset:
+    """Other readings for these seeds, of the same kind: positive, or shares, or true and false; or any at all."""
     changed = {}
-    for name, values in _by_seed(one).items():
-        moved = xr.zeros_like(values).copy(data=_moved(values.values, strength, rng))
+    for name, read in _by_seed(one).items():
+        values = read.transpose(..., "seed")
+        moved = values.copy(data=_moved(values.values, strength, _chance(values.values, str(name), index)))
         chosen = xr.DataArray(which, dims="seed")
         changed[name] = xr.where(chosen, moved, values).transpose(*values.dims)
     return one.assign(changed)
 
 
-def filled(one: xr.Dataset, towards: float) -> xr.Dataset:
-    """With numbers in the place of missing ones: as the others are (0), far below (-1) or above (1), or beyond."""
-    return one.assign(
-        {
-            name: values.fillna(_filler(values.values, towards))
-            for name, values in _by_seed(one).items()
-            if values.dtype.kind == "f"
-        }
-    )
+def filled(one: xr.Dataset, towards: float, index: int = 0, which: np.ndarray | None = None) -> xr.Dataset:
+    """With numbers in the place of missing ones: as the others are (0), far below (-1) or above (1), or beyond.
+
+    `which` are the seeds whose gaps are filled. What lies beyond the samples of a shorter cell is no gap.
+    """
+    changed = {}
+    for name, values in _by_seed(one).items():
+        if values.dtype.kind == "f":
+            gaps = np.isnan(values) & ~_padding(values, one.attrs.get("cells", ()))
+            if which is not None:
+                gaps = gaps & xr.DataArray(which, dims="seed")
+            rng = np.random.default_rng([_SEED, index, zlib.crc32(str(name).encode())])
+            changed[name] = values.where(~gaps, _filler(values.values, towards, rng))
+    fine = {"trained": xr.ones_like(one["trained"])} if "trained" in one.coords else {}
+    return one.assign(changed).assign_coords(fine)
 
 
-def _moved(values: np.ndarray, strength: float, rng: np.random.Generator) -> np.ndarray:
-    u = rng.uniform(-1, 1, values.shape)
+def _padding(values: xr.DataArray, cells: Sequence[Any]) -> xr.DataArray:
+    """Where no seed has a value, and other places of the same cell have."""
+    inner = [dim for dim in values.dims if dim != "seed" and dim not in cells]
+    there = values.notnull()
+    return ~there.any("seed") & there.any(["seed", *inner]) if inner else xr.zeros_like(there)
+
+
+def _chance(values: np.ndarray, name: str, index: int) -> np.ndarray:
+    """Numbers from -1 to 1, the seed last: the same ones for rows of numbers that are the same."""
+    rows = np.reshape(values, (-1, values.shape[-1]))
+    place = zlib.crc32(f"{index} {name}".encode())
+    keys = [
+        [place, k] if np.ptp(row.astype(float)) == 0 else [zlib.crc32(np.ascontiguousarray(row).tobytes())]
+        for k, row in enumerate(np.nan_to_num(rows))
+    ]
+    u = np.array([np.random.default_rng([_SEED, *key]).uniform(-1, 1, rows.shape[-1]) for key in keys])
+    return u.reshape(values.shape)
+
+
+def _moved(values: np.ndarray, strength: float | None, u: np.ndarray) -> np.ndarray:
     if values.dtype.kind == "b":
         return values ^ (np.abs(u) < 0.5)
-    if values.dtype.kind in "iu":
-        return values + (u > 0)
+    if values.dtype.kind in "iu":  # which may be places: others of the same
+        order = np.argsort(u, axis=None)
+        return values.ravel()[order].reshape(values.shape) if np.ptp(values) else values + (u > 0)
     low, high, scale = _range(values)
+    if strength is None:
+        return np.where(np.isnan(values), values, scale * u * np.exp(STRENGTHS[-1] * np.abs(u)))
+    strength = min(strength, _LESS) if high > _LARGE else strength
     if low > 0 and high > 1 or low > 0 and strength < 1:
         return values * np.exp(strength * u)
     if low >= 0 and high <= 1:  # shares: towards the inside, or anything
@@ -176,16 +255,20 @@ def _moved(values: np.ndarray, strength: float, rng: np.random.Generator) -> np.
     return values + strength * u * np.where(values == 0, scale, np.abs(values))
 
 
-def _filler(values: np.ndarray, towards: float) -> float:
+def _filler(values: np.ndarray, towards: float, rng: np.random.Generator) -> np.ndarray:
+    """Numbers for gaps, of which no two are the same."""
     low, high, scale = _range(values)
+    scatter = _SCATTER * rng.uniform(-1, 1, values.shape)
+    if low >= 0 and high <= 1 and abs(towards) == 1:
+        return 0.5 + towards * (0.5 - np.abs(scatter))
     if towards == 0:
         there = values[np.isfinite(values)]
-        return float(np.median(there)) if there.size else scale
-    if low >= 0 and high <= 1 and abs(towards) == 1:
-        return 0.5 + 0.5 * towards
-    if low > 0 and towards > -2:
-        return high * _FAR if towards > 0 else low / _FAR
-    return towards * _FAR * scale
+        middle = float(np.median(there)) if there.size else scale
+    elif low > 0 and towards > -2:
+        middle = max(high * _FAR, towards) if towards > 0 else low / _FAR
+    else:
+        middle = towards * (scale * _FAR if abs(towards) <= 2 else 1.0)
+    return (middle or 0.1 * scale) * np.exp(scatter)
 
 
 def _range(values: np.ndarray) -> tuple[float, float, float]:

@@ -19,9 +19,16 @@ from featlab.claims.judge import VALUE_MARGIN, ZERO_EXPONENT_MARGIN, Check
 from featlab.core.validation import InputError
 from featlab.sweeps.boundary import exponents
 
+MOST_ROUNDING = 1e-3
+
 
 def identity(name: str, residual: Any, tolerance: float = 1e-12) -> Check:
     """Something is 0 up to rounding: algebra, which must hold and proves nothing."""
+    tolerance = _number(tolerance, name, "tolerance")
+    if not 0 <= tolerance <= MOST_ROUNDING:
+        raise InputError(
+            f"identity({name!r}): rounding is at most {MOST_ROUNDING:g}, got {tolerance:g}; use at_most."
+        )
     rows = arranged(residual, name)
     largest = np.max(np.abs(rows.samples))  # NaN if one is
     return Check(
@@ -33,6 +40,7 @@ def identity(name: str, residual: Any, tolerance: float = 1e-12) -> Check:
 def equals(name: str, x: Any, value: float, margin: float = VALUE_MARGIN) -> Check:
     """x is the value, within a relative margin, in every cell."""
     _checked_margin(name, margin)
+    value = _number(value, name, "value")
     if value == 0:
         raise InputError(f"equals({name!r}) needs a value other than 0; use at_most, at_least or identity.")
     room = abs(value) * margin
@@ -72,7 +80,7 @@ def scales_as(
         raise InputError(f"scales_as({name!r}) needs a labelled array with the dim {along!r}.")
     if [exponent, at_most, at_least].count(None) != 2:
         raise InputError(f"scales_as({name!r}) needs an exponent, or at_most=, or at_least=.")
-    stated = next(float(one) for one in (exponent, at_most, at_least) if one is not None)
+    stated = next(_number(one, name, "exponent") for one in (exponent, at_most, at_least) if one is not None)
     margin = exponent_margin(stated, rivals)
     if exponent is None:  # a bound has no margin; that of drift is no narrower than around exponent 0
         margin = max(margin, ZERO_EXPONENT_MARGIN)
@@ -151,11 +159,19 @@ def _check(name, kind, x, expected, margin, lower, upper) -> Check:
 
 def _behind(rows: Rows) -> dict[str, Any]:
     """Where the numbers come from: their cells and seeds."""
-    return {"cells": rows.cells, "chance": rows.chance, "seed_labels": rows.seeds, "jackknife": rows.jackknife}
+    return {
+        "cells": rows.cells,
+        "chance": rows.chance,
+        "seed_labels": rows.seeds,
+        "jackknife": rows.jackknife,
+        "at": rows.at,
+    }
 
 
 def _number(value: Any, name: str, what: str) -> float:
-    if np.ndim(value) or not math.isfinite(float(value)):
+    if not isinstance(value, int | float | np.generic | np.ndarray | xr.DataArray) or (
+        np.ndim(value) or not math.isfinite(float(value))
+    ):
         raise InputError(
             f"{name!r} needs one finite number as its {what}; divide by one that differs between cells."
         )

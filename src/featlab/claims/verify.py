@@ -87,7 +87,7 @@ def verify(
     verdict = dataclasses.replace(verdict, perturbed=perturbed)
     if decide:
         log_decision(claim, verdict.record())
-    return dataclasses.replace(verdict, registered=registration(claim, base_seed))
+    return dataclasses.replace(verdict, registered=registration(claim, base_seed, size, count, verdict.status))
 
 
 def verify_again(record: Mapping[str, Any], claims: str | Path | None = None, **options) -> Verdict:
@@ -139,7 +139,7 @@ def _judged(claim: Claim, size: str, count: int, base_seed: int, judged: int, te
     names = [check.name for check in checks]
     if not checks or len(set(names)) < len(names):
         raise InputError(f"{claim.id} must yield checks, each with a name of its own; it yields {names}.")
-    deciding, fraction = list(lab.deciding), lab.trained_fraction
+    deciding, fraction = list(lab.deciding) or [claim.typical()], lab.trained_fraction
     control = _check(claim.control(lab), f"{claim.id}.control")
     *checks, control = followed(claim.judgements, lab, [*checks, control])
     tell(len(checks) + 1)

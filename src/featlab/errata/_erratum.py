@@ -28,6 +28,7 @@ class Erratum(Claim):
     printed: ClassVar[str]  # LaTeX, as it stands there
     corrected: ClassVar[str]  # LaTeX
     derivation: ClassVar[str]  # one line; formulas between dollars
+    one_symbol: ClassVar[bool] = False  # a sign, an index, a transpose: lost as easily when text is extracted
 
     sizes: ClassVar[Mapping[str, Size]] = {
         "tiny": Size(seeds=3),

@@ -99,10 +99,10 @@ class Ridge(NamedTuple):
 
 
 def errors_on_fresh_inputs(rng: np.random.Generator, n: int, setting: Ridge, unit_rows: bool) -> list[float]:
-    r"""Test errors, less the noise, of ridge regression on $\sigma(\tilde X W_0^\top)$ with 0, 1 and 2 strong spikes.
+    r"""Test errors, less the noise, of ridge regression on the untrained features with 0, 1 and 2 strong spikes.
 
-    A spike is $c_1^k c_k \eta^k (\tilde X \beta)^{\circ k} (a^{\circ k})^\top$, and $\beta$ has its limiting length
-    and angle with $\beta_\star$.
+    Features are $\sigma(\tilde X W_0^\top)$, a spike is $c_1^k c_k \eta^k (\tilde X \beta)^{\circ k} (a^{\circ
+    k})^\top$, and $\beta$ has its limiting length and angle with $\beta_\star$.
     """
     d, width = round(setting.phi * n), round(setting.ratio * n)
     start, head = rng.standard_normal((width, d)) / np.sqrt(d), rng.standard_normal(width) / np.sqrt(width)

@@ -1,4 +1,4 @@
-"""Readings: what is assumed where a source is silent. Slides leave much to the paper, so none of these is a slip."""
+"""Readings: what is assumed where a source is silent. Slides leave much to the paper; none of these is a slip."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _SEMINAR = "“How Feature Learning Theory Works?” (Chen Yanbo, FLT Seminar Se
 
 
 class Reading(NamedTuple):
-    """A place that can be read in more than one way; formulas between dollars."""
+    """A place that can be read in more than one way; formulas between dollars. `READINGS` has all of them."""
 
     title: str
     source: str  # the document
@@ -37,35 +37,39 @@ READINGS = (
         "slide “Benign overfitting with feature learning (Transformer)” (Jiang et al. 2024)",
         r"with $\mathbf{x}^{(1)} = y \mu$ every token's score with $\mu$ is of order one",
         r"on whether $\mu$ is there the vector or the token that carries it",
-        r"each class has a signal of its own, $\mathbf{x}^{(1)} = \mu_y$; with `shared_signal=True` the score is that "
-        r"of the token $y \mu$",
-        r"scores are linear in the key, so those of $\mu$ and of $y \mu$ have opposite signs for one of the labels",
+        r"each class has a signal of its own, $\mathbf{x}^{(1)} = \mu_y$; with `shared_signal=True` the "
+        r"score is that of the token $y \mu$",
+        r"scores are linear in the key, so those of $\mu$ and of $y \mu$ have opposite signs for one of the "
+        r"labels",
     ),
     Reading(
         "how much stronger the second modality is",
         _TUTORIAL,
         "slide “Multi-model contrastive learning” (Huang et al. 2024)",
-        r"$n \cdot \text{SNR}^2 = \Theta(1)$ and $\lVert \tilde{\mu} \rVert = C_\mu \lVert \mu \rVert > \lVert \mu "
-        r"\rVert$",
-        r"on the constants, which belong together",
+        r"$n \cdot \text{SNR}^2 = \Theta(1)$ and $\lVert \tilde{\mu} \rVert = C_\mu \lVert \mu \rVert > "
+        r"\lVert \mu \rVert$",
+        "on the constants, which belong together",
         r"$C_\mu \geq 2.66$, as in the paper",
-        r"early on the signal grows at the rate $\frac{1}{2} C_\mu \lVert \mu \rVert^2$ and noise at $\sigma_\xi^2 d/n$, "
-        r"so that at $n \cdot \text{SNR}^2 = 1$ the signal is ahead for $C_\mu > 2$",
+        r"early on the signal grows at the rate $\frac{1}{2} C_\mu \lVert \mu \rVert^2$ and noise at "
+        r"$\sigma_\xi^2 d/n$, so that at $n \cdot \text{SNR}^2 = 1$ the signal is ahead for $C_\mu > 2$",
     ),
     Reading(
         "the noise level beside SAM",
         _TUTORIAL,
         "slide “Feature learning under different optimizers (SAM)” (Chen et al. 2023)",
-        r"SAM needs $\lVert \mu \rVert = \tilde{\Omega}(1)$, gradient descent $\lVert \mu \rVert^4 = \tilde{\Omega}(d/n)$",
+        r"SAM needs $\lVert \mu \rVert = \tilde{\Omega}(1)$, gradient descent $\lVert \mu \rVert^4 = "
+        r"\tilde{\Omega}(d/n)$",
         r"on $\sigma_\xi$",
-        r"$\sigma_\xi = 1$ there; in general $\lVert \mu \rVert / \sigma_\xi$ takes the place of $\lVert \mu \rVert$",
-        r"inputs times $c$ and weights over $c$ are the same network, and an earlier slide has $\sigma_\xi^4 d$",
+        r"$\sigma_\xi = 1$ there; in general $\lVert \mu \rVert / \sigma_\xi$ takes the place of $\lVert \mu "
+        r"\rVert$",
+        r"inputs times $c$ and weights over $c$ are the same network, and an earlier slide has $\sigma_\xi^4 "
+        r"d$",
     ),
     Reading(
         "label noise, all samples at once",
         _TUTORIAL,
         "slide “Feature learning under different optimizers (Label Noise SGD)” (Huang et al. 2025)",
-        r"label noise SGD, with a sum over all $n$ samples",
+        "label noise SGD, with a sum over all $n$ samples",
         "on whether batches are drawn",
         "gradient descent on all samples, with labels flipped anew in every step",
         "the theorem on the next slide is about label noise GD",
@@ -75,10 +79,10 @@ READINGS = (
         _MULTI_TASK,
         "slide “2 layer NN model”",
         r"$y_i^{(j)} = \beta_*^{(j)\top} W x_i + \epsilon_i^{(j)}$",
-        r"on whether that $W$ is the student's first layer or part of the truth",
+        "on whether that $W$ is the student's first layer or part of the truth",
         r"$y_i^{(j)} = \beta_*^{(j)\top} x_i + \epsilon_i^{(j)}$",
-        r"the Bayes estimator of a later slide, $(X^\top X + \sigma^2 \Sigma_\beta^{-1})^{-1} X^\top y$, is that of "
-        r"these labels",
+        r"the Bayes estimator of a later slide, $(X^\top X + \sigma^2 \Sigma_\beta^{-1})^{-1} X^\top y$, is "
+        r"that of these labels",
     ),
     Reading(
         "what the predictive error is about",
@@ -93,9 +97,10 @@ READINGS = (
         "$k$ in the bounds of ridge regression",
         _MULTI_TASK,
         "slide “Predictive error” (Tsigler and Bartlett 2020)",
-        r"bias and variance with sums up to $k$ and beyond",
-        r"on $k$",
-        r"the smallest $k$ with $n \lambda + \sum_{i > k} \lambda_i \geq b\, n \lambda_{k+1}$, $b$ a constant",
+        "bias and variance with sums up to $k$ and beyond",
+        "on $k$",
+        r"the smallest $k$ with $n \lambda + \sum_{i > k} \lambda_i \geq b\, n \lambda_{k+1}$, $b$ a "
+        r"constant",
         "the paper has it so",
     ),
     Reading(
@@ -104,19 +109,20 @@ READINGS = (
         "slide “Label noise and WG flow”, Theorem (informal)",
         r"$F(\mu_t) - F(\mu^*)$ falls as $\exp(-\alpha \lambda t)$, with entropy regularization",
         r"on whether $F$ holds the entropy, and whether $\lambda$ is the penalty or the temperature",
-        r"$F + \lambda \int \mu \log \mu$ falls as $\exp(-2 \alpha \lambda t)$, $\lambda$ being the temperature",
-        r"noise keeps $F$ itself above its least value; the slide's rate is true as well, and half of this one",
+        r"$F + \lambda \int \mu \log \mu$ falls as $\exp(-2 \alpha \lambda t)$, $\lambda$ being the "
+        r"temperature",
+        "noise keeps $F$ itself above its least value; the slide's rate is true as well, and half of this one",
     ),
     Reading(
         "half of the in-context risk",
         _MULTI_TASK,
         "slides “Two time scale dynamics” and “Strict saddle”, Theorem 1 (Kim and Suzuki 2024)",
         r"$\mathcal{L}(\mu) = \mathbb{E} \lVert \cdot \rVert^2$, and a threshold at $r^\circ/2$",
-        r"on the factor that goes with the threshold",
+        "on the factor that goes with the threshold",
         r"$\mathcal{L}(\mu) = \frac{1}{2} \mathbb{E} \lVert \cdot \rVert^2$",
-        r"a feature that is missed costs $r^\circ$ in $\mathbb{E} \lVert \cdot \rVert^2$, so $r^\circ/2$ is the loss of "
-        r"the first critical point with the half; without it threshold and slope are true too, and weaker, and the bound "
-        r"on curvature holds from $k = 2$ on",
+        r"a feature that is missed costs $r^\circ$ in $\mathbb{E} \lVert \cdot \rVert^2$, so $r^\circ/2$ is "
+        r"the loss of the first critical point with the half; without it threshold and slope are true too, "
+        r"and weaker, and the bound on curvature holds from $k = 2$ on",
     ),
     Reading(
         "noise and thresholds of sparse coding",
@@ -124,9 +130,9 @@ READINGS = (
         "“Data Distribution” and “Good Property Sets”",
         r"$\xi \sim \mathcal{N}(0, \sigma_0 \mathbf{I})$, biases $b_i^{(t)}$ and a scale $\sigma_3^{(t)}$",
         r"on whether $\sigma_0$ is a variance, and on how biases and $\sigma_3^{(t)}$ grow",
-        r"$\xi \sim \mathcal{N}(0, \sigma_0^2 \mathbf{I})$, thresholds that begin at $\sigma_1 \sqrt{c_1 \log d}$, and "
-        r"$\sigma_3^{(t)}$ in proportion to them",
-        r"the start is $\mathcal{N}(0, \sigma_1^2 \mathbf{I})$, and a surely good neuron is then awake on its own atom "
-        r"alone",
+        r"$\xi \sim \mathcal{N}(0, \sigma_0^2 \mathbf{I})$, thresholds that begin at $\sigma_1 \sqrt{c_1 "
+        r"\log d}$, and $\sigma_3^{(t)}$ in proportion to them",
+        r"the start is $\mathcal{N}(0, \sigma_1^2 \mathbf{I})$, and a surely good neuron is then awake on "
+        r"its own atom alone",
     ),
 )

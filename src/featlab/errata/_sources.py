@@ -1,9 +1,9 @@
 """The documents that errata and readings refer to: how they were read, and BibTeX."""
 
 HOW_READ = (
-    "The sources were read as text that had been extracted from slides and notes. Wording and formulas can be damaged "
-    "by that, so a slip listed here may be one of the extraction and not of the authors. Nobody but the authors can "
-    "tell, and the results are theirs either way."
+    "The sources were read as text that had been extracted from slides and notes. Wording and formulas can be "
+    "damaged by that, so a slip listed here may be one of the extraction and not of the authors. Nobody but the "
+    "authors can tell, and the results are theirs either way."
 )
 
 TUTORIAL = """@misc{han2025demystifying,

@@ -1,11 +1,11 @@
 r"""What a second spike adds to the gain in test error carries the factor $\phi/\psi$, and lengths of rows count.
 
 The term has $m_1^{-2}$ already; leaving one sample out, as for one spike, gives $\phi / (\psi m_1^2)$. The printed
-$m_1/3$ is moreover that of rows of length one. The talk's rows, $w_j \sim \mathcal{N}(0, I/d)$, differ in length, so
-that the untrained features hold a rank-one piece along the constant, and a part of what $x^2$ brings is explained
-without the spike (derived here; see `theory.one_step`). Ridge regression is made on features $\sigma(\tilde X
-W_0^\top)$ with one and with two strong explicit spikes, for rows of both kinds, and what the second spike adds is
-measured on fresh inputs.
+$m_1/3$ is moreover that of rows of length one. The talk's rows, $w_j \sim \mathcal{N}(0, I/d)$, differ in length,
+so that the untrained features hold a rank-one piece along the constant, and a part of what $x^2$ brings is
+explained without the spike (derived here; see `theory.one_step`). Ridge regression is made on features
+$\sigma(\tilde X W_0^\top)$ with one and with two strong explicit spikes, for rows of both kinds, and what the
+second spike adds is measured on fresh inputs.
 """
 
 from __future__ import annotations
@@ -42,9 +42,9 @@ class TwoSpikesGain(Erratum):
     derivation = (
         r"$\mathcal{L}_{te} = -\partial_\lambda(\mathcal{L}_{tr}/\lambda) \, (\phi/\psi m_1)^2$, applied to the "
         r"second term of equation (2) over $\lambda$, $\frac{\psi}{\phi} \frac{4 c_{\star,1}^4 c_{\star,2}^2 "
-        r"m_1}{3 b^2}$, whose 3 is 2 from $H_2$ and 1 from the constant in $x^2$; lengths $|w_j|^2 = 1 + \delta_j$ "
-        r"add $1 (c_2 \delta)^\top$ to the features, of squared length $2 c_2^2/\psi$ over $n$, which lowers the "
-        r"weight of the constant from $m_1$ to $m_1'$, with $t = 1 - \frac{\psi}{\phi} (1 - \lambda "
+        r"m_1}{3 b^2}$, whose 3 is 2 from $H_2$ and 1 from the constant in $x^2$; lengths $|w_j|^2 = 1 + "
+        r"\delta_j$ add $1 (c_2 \delta)^\top$ to the features, of squared length $2 c_2^2/\psi$ over $n$, which "
+        r"lowers the weight of the constant from $m_1$ to $m_1'$, with $t = 1 - \frac{\psi}{\phi} (1 - \lambda "
         r"\frac{\psi}{\phi} m_1)$."
     )
     reference = _sources.ONE_STEP

@@ -92,6 +92,11 @@ def test_inputs_from_the_lattice_are_gaussian():
     assert abs(np.mean(x[:, 0] ** 2 * x[:, 1])) < 0.02 and abs(np.mean(x[:, 0] ** 2 * x[:, 1] ** 2) - 1) < 0.02
 
 
+def test_a_bound_that_is_attained_is_met():
+    check = next(ERRATA["label_noise_test_law"].judge(Lab(Size(seeds=2), [1, 2]), printed=False))
+    assert check.measured == pytest.approx(1), "half of the flipped labels, no more and no less"
+
+
 def test_the_descent_of_the_reference_network_follows_its_loss():
     rng = np.random.default_rng(3)
     for power in (1, 3):

@@ -32,7 +32,7 @@ class Erratum(Claim):
 
     sizes: ClassVar[Mapping[str, Size]] = {
         "tiny": Size(seeds=3),
-        "smoke": Size(seeds=12),
+        "smoke": Size(seeds=24),
         "laptop": Size(seeds=24),
         "full": Size(seeds=64),
     }

@@ -51,7 +51,7 @@ READINGS = (
         "on the constants, which belong together",
         r"$C_\mu \geq 2.66$, as in the paper",
         r"early on the signal grows at the rate $\frac{1}{2} C_\mu \lVert \mu \rVert^2$ and noise at "
-        r"$\sigma_\xi^2 d/n$, so that at $n \cdot \text{SNR}^2 = 1$ the signal is ahead for $C_\mu > 2$",
+        r"$\sigma_\xi^2 d/n$, so that the signal is ahead where $n \cdot \text{SNR}^2 = 1$ and $C_\mu$ exceeds 2",
     ),
     Reading(
         "the noise level beside SAM",

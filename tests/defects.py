@@ -525,6 +525,34 @@ DEFECTS = [
         ">= 0",
         "engine/test_stream.py::test_padding_is_no_part_of_what_is_read",
     ),
+    Defect(
+        "the signal coefficient holds the start",
+        "errata/signal_coefficient.py",
+        "(run.weights - run.start) @ run.signal",
+        "run.weights @ run.signal",
+        "errata/test_errata.py::test_the_corrected_formula_holds_and_the_printed_one_does_not[signal_coefficient]",
+    ),
+    Defect(
+        "a quarter of the flip rate is called half of it",
+        "errata/label_noise_test_law.py",
+        "half = _label_noise.FLIPPED / _label_noise.N",
+        "half = 0.5 * _label_noise.FLIPPED / _label_noise.N",
+        "errata/test_errata.py::test_a_bound_that_is_attained_is_met",
+    ),
+    Defect(
+        "lengths of rows count half in the gain of a second spike",
+        "errata/two_spikes_gain.py",
+        "2 * _one_step.COEFFICIENTS[2] ** 2 / SETTING.phi",
+        "_one_step.COEFFICIENTS[2] ** 2 / SETTING.phi",
+        "errata/test_errata.py::test_the_gains_of_spikes_are_those_of_the_theory",
+    ),
+    Defect(
+        "rows of the gain's features all have length one",
+        "errata/_one_step.py",
+        "    if unit_rows:\n",
+        "    if True:\n",
+        "errata/test_errata.py::test_the_corrected_formula_holds_and_the_printed_one_does_not[two_spikes_gain]",
+    ),
 ]
 
 

@@ -17,6 +17,7 @@ from featlab.atlas import figures, gather
 from featlab.atlas.atlas import write_atlas
 from featlab.claims.skeleton import write_skeleton
 from featlab.commands.cli import main
+from featlab.errata import HOW_READ, READINGS
 
 # What makes the skeleton quick, and then one change for each kind of claim.
 QUICK = [
@@ -60,7 +61,7 @@ PICTURED = [
     ("rates).train_loss)", "rates).steps_taken)"),  # the control is not refuted
 ]
 CLAIMS = {"hostile": HOSTILE, "wrong": REFUTED, "broken": BREAKS, "pictured": PICTURED}
-ERRATUM = "sign_descent_epsilon"
+ERRATUM = "metric_transpose"
 pytestmark = pytest.mark.xdist_group("atlas")  # one atlas for all
 OPTIONS = {"size": "tiny", "base_seed": 11}
 
@@ -241,9 +242,16 @@ def test_errata_show_both_formulas(atlas):
     page = Page(text)
     assert [one["id"] for one in page.all("article")] == [ERRATUM]
     assert text.count('class="printed"') == text.count('class="corrected"') == 1
-    assert "refuted, as it must be" in page.words and "Sign-GD" in page.words
+    assert "refuted, as it must be" in page.words and "a single symbol is at stake" in page.words.lower()
     assert f"find_errata()['{ERRATUM}']" in page.words
-    assert "Errata of the sources" in (atlas[1] / "atlas.html").read_text()
+    overview = (atlas[1] / "atlas.html").read_text()
+    assert "Errata of the sources" in overview and "a slip may be one of the" in overview
+
+
+def test_readings_stand_beside_the_errata_and_both_say_how_sources_were_read(atlas):
+    page = Page((atlas[1] / "errata.html").read_text())
+    assert HOW_READ in page.words and "none of it is a slip" in page.words
+    assert all(f"{one.source}, {one.place}" in page.words for one in READINGS)
 
 
 # ---- again, from records, strictly
@@ -345,7 +353,7 @@ def test_a_slice_that_breaks_is_said_and_does_not_cost_the_page(atlas, claims, t
 
 @pytest.mark.slow
 def test_processes_give_the_same_records(atlas, tmp_path):
-    ids = [ERRATUM, "metric_transpose", "decomposition_norm"]
+    ids = [ERRATUM, "label_noise_lemma", "decomposition_norm"]
     assert write_atlas(out=tmp_path, only=ids, processes=2, **OPTIONS) == 0
     page = Page((tmp_path / "errata.html").read_text())
     assert {one["id"] for one in page.all("article")} == set(ids) and "not verified" not in page.words
@@ -365,7 +373,7 @@ def test_a_claim_that_ends_its_process_does_not_end_the_others(tmp_path, claims)
         path.write_text(
             path.read_text().replace("    def checks(self, lab):", f"    def checks(self, lab):\n        {ends}")
         )
-    ids = ["dies", "follows", ERRATUM, "metric_transpose"]
+    ids = ["dies", "follows", ERRATUM, "decomposition_norm"]
     assert write_atlas(folder=str(folder), out=tmp_path, only=ids, processes=2, **OPTIONS) == 2
     words = Page((tmp_path / "atlas.html").read_text()).words
     assert "process ended" in words and "ZeroDivisionError" in words

@@ -10,7 +10,16 @@ from featlab.claims import Lab, Size
 from featlab.claims.claim import SIZES
 from featlab.claims.verify import TOGETHER, verify
 from featlab.core.validation import InputError
-from featlab.errata import Erratum, _cnn, _one_step, find_errata, one_spike_gain, two_spikes_gain
+from featlab.errata import (
+    HOW_READ,
+    READINGS,
+    Erratum,
+    _cnn,
+    _one_step,
+    find_errata,
+    one_spike_gain,
+    two_spikes_gain,
+)
 from featlab.errata._erratum import over_seeds
 from featlab.theory import one_step
 
@@ -60,12 +69,32 @@ def test_the_corrected_formula_holds_and_the_printed_one_does_not(erratum):
 
 
 def test_the_gains_of_spikes_are_those_of_the_theory():
-    for erratum, spikes in ((one_spike_gain, 1), (two_spikes_gain, 2)):
-        teacher = _one_step.teacher(erratum.QUADRATIC, erratum.NOISE)
-        setting = (_one_step.PHI, _one_step.PSI, erratum.PENALTY, _one_step.STUDENT, teacher)
-        gain = one_step.gains(*setting, spikes, unit_rows=True)[1]  # as the source has it
-        assert erratum.formula(printed=False) == pytest.approx(gain, rel=1e-9)
-        assert erratum.formula(printed=True) != pytest.approx(erratum.formula(printed=False), rel=0.2)
+    def gain(setting, spikes, unit_rows):
+        sizes = (setting.phi, setting.psi, setting.penalty, _one_step.STUDENT, setting.teacher)
+        return one_step.gains(*sizes, spikes, unit_rows=unit_rows)[1]
+
+    one, two = one_spike_gain, two_spikes_gain
+    assert one.formula(printed=False) == pytest.approx(gain(one.SETTING, 1, False), rel=1e-9)
+    assert one.formula(printed=True) != pytest.approx(one.formula(printed=False), rel=0.2)
+    for unit in two.ROWS.values():
+        second = gain(two.SETTING, 2, unit) - gain(two.SETTING, 1, unit)
+        assert two.formula(False, unit) == pytest.approx(second, rel=1e-6)
+        assert two.formula(True, unit) != pytest.approx(second, rel=0.2)
+    assert two.formula(False, False) > 1.1 * two.formula(False, True), "the setting can tell the rows apart"
+    phi, psi = two.SETTING.phi, two.SETTING.psi
+    assert two.formula(True, True) * phi / psi == pytest.approx(two.formula(False, True), rel=1e-6)
+
+
+def test_inputs_from_the_lattice_are_gaussian():
+    x = _one_step._inputs(np.random.default_rng(5), 4000, 4)
+    np.testing.assert_allclose(np.cov(x.T), np.eye(4), atol=0.06)
+    np.testing.assert_allclose(np.mean(x[:, :2] ** 4, axis=0), 3, rtol=0.02)
+    assert abs(np.mean(x[:, 0] ** 2 * x[:, 1])) < 0.02 and abs(np.mean(x[:, 0] ** 2 * x[:, 1] ** 2) - 1) < 0.02
+
+
+def test_a_bound_that_is_attained_is_met():
+    check = next(ERRATA["label_noise_test_law"].judge(Lab(Size(seeds=2), [1, 2]), printed=False))
+    assert check.measured == pytest.approx(1), "half of the flipped labels, no more and no less"
 
 
 def test_the_descent_of_the_reference_network_follows_its_loss():
@@ -130,5 +159,24 @@ def test_an_incomplete_erratum_is_refused():
 
 
 def test_the_page_lists_every_erratum():
-    rows = dict(re.findall(r"^\| `(\w+)` \| ([^|]+?) \|", PAGE.read_text(), re.MULTILINE))
-    assert rows == {name: erratum.title for name, erratum in ERRATA.items()}
+    rows = re.findall(r"^\| `(\w+)`( †)? \| ([^|]+?) \|", PAGE.read_text(), re.MULTILINE)
+    assert {name: title for name, _, title in rows} == {name: erratum.title for name, erratum in ERRATA.items()}
+    assert {name for name, mark, _ in rows if mark} == {name for name, one in ERRATA.items() if one.one_symbol}
+
+
+def test_the_page_says_how_sources_were_read_and_lists_every_reading():
+    words = " ".join(PAGE.read_text().split())
+    assert HOW_READ in words
+    for one in READINGS:
+        title = one.title[0].upper() + one.title[1:]
+        what = f"*It says:* {one.says}. *It is silent* {one.silent}."
+        assert f"- **{title}**, {one.place}. {what} *Assumed here:* {one.assumed}. *Why:* {one.why}." in words
+    listed = re.findall(r"^- \*\*", PAGE.read_text(), re.MULTILINE)
+    assert len(listed) == len(READINGS)
+
+
+@pytest.mark.parametrize("reading", READINGS, ids=[one.title for one in READINGS])
+def test_a_reading_is_complete(reading):
+    assert all(reading) and all(text.count("$") % 2 == 0 for text in reading)
+    assert not any(text.endswith(".") for text in reading), "pages add the full stop"
+    assert any(erratum.source.startswith(f"{reading.source}, ") for erratum in ERRATA.values())

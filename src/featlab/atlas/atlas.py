@@ -12,7 +12,7 @@ from typing import Any
 
 from featlab import plots
 from featlab.atlas import page, tables
-from featlab.atlas.cards import card, erratum_card
+from featlab.atlas.cards import card, erratum_card, reading_card
 from featlab.atlas.figures import Embedded, embedded, verdict_figure
 from featlab.atlas.gather import Outcome, Task, gathered
 from featlab.atlas.records import make_folder
@@ -175,6 +175,8 @@ def _rank(one: tuple[Mapping[str, Any], Path]) -> int:
 
 def _write(findings: Findings, claims, errata, where: Path, folder, made_by: str) -> list[Path]:
     """All files of the atlas."""
+    from featlab.errata import HOW_READ, READINGS
+
     own = find_claims() if folder is not None else claims
 
     def facts(id: str) -> dict[str, Any]:
@@ -199,7 +201,13 @@ def _write(findings: Findings, claims, errata, where: Path, folder, made_by: str
     shown = {"exponents": drawn, "exponents_alt": alt, "circumstances": circumstances(of_claims)}
     texts = {
         "atlas.html": page.atlas_page(cards, slips, made_by=made_by, **shown),
-        "errata.html": page.errata_page(slips, made_by=made_by, circumstances=circumstances(of_errata)),
+        "errata.html": page.errata_page(
+            slips,
+            [reading_card(one) for one in READINGS],
+            how_read=HOW_READ,
+            made_by=made_by,
+            circumstances=circumstances(of_errata),
+        ),
         "atlas.md": tables.markdown(claims, findings.records, findings.broken),
         "atlas.tex": tables.latex(claims, findings.records, findings.broken),
     }

@@ -95,8 +95,15 @@ def erratum_card(erratum: Any, record: Mapping[str, Any] | None, **facts: Any) -
         "printed": formula(erratum.printed),
         "corrected": formula(erratum.corrected),
         "derivation": sentence(erratum.derivation),
+        "one_symbol": erratum.one_symbol,
         "command": f'python -c "{script}"',
     }
+
+
+def reading_card(reading: Any) -> dict[str, Any]:
+    """A reading, ready to be set."""
+    said = reading._asdict()
+    return {name: sentence(text) for name, text in said.items()} | {"title": sentence(capital(reading.title))}
 
 
 def _measured(claim: Claim, record: Mapping[str, Any]) -> dict[str, Any]:

@@ -44,9 +44,24 @@ def atlas_page(
     )
 
 
-def errata_page(errata: Sequence[Mapping[str, Any]], *, circumstances: str = "", made_by: str) -> str:
-    """The page of all errata."""
-    return _rendered("errata.html", charts=False, errata=errata, circumstances=circumstances, made_by=made_by)
+def errata_page(
+    errata: Sequence[Mapping[str, Any]],
+    readings: Sequence[Mapping[str, Any]] = (),
+    *,
+    how_read: str = "",
+    circumstances: str = "",
+    made_by: str,
+) -> str:
+    """The page of all errata and readings."""
+    return _rendered(
+        "errata.html",
+        charts=False,
+        errata=errata,
+        readings=readings,
+        how_read=how_read,
+        circumstances=circumstances,
+        made_by=made_by,
+    )
 
 
 def slice_view(piece: Mapping[str, Any]) -> dict[str, Any]:

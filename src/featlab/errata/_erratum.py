@@ -28,10 +28,11 @@ class Erratum(Claim):
     printed: ClassVar[str]  # LaTeX, as it stands there
     corrected: ClassVar[str]  # LaTeX
     derivation: ClassVar[str]  # one line; formulas between dollars
+    one_symbol: ClassVar[bool] = False  # a sign, an index, a transpose: lost as easily when text is extracted
 
     sizes: ClassVar[Mapping[str, Size]] = {
         "tiny": Size(seeds=3),
-        "smoke": Size(seeds=12),
+        "smoke": Size(seeds=24),
         "laptop": Size(seeds=24),
         "full": Size(seeds=64),
     }

@@ -12,18 +12,21 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse.linalg
+import scipy.special
 
 from featlab.claims import Size
 from featlab.theory import hermite, one_step, random_features
 
 PHI, RATIO = 0.5, 0.4  # d/n, N/n
-PSI = PHI / RATIO  # d/N
 SIZES_OF_GAINS = {
     "tiny": Size(seeds=3, n=60),
-    "smoke": Size(seeds=24, n=800),
-    "laptop": Size(seeds=48, n=1000),
-    "full": Size(seeds=128, n=2000),
+    "smoke": Size(seeds=24, n=1200),
+    "laptop": Size(seeds=48, n=1600),
+    "full": Size(seeds=64, n=2400),
 }
+STRONG = 300.0  # eta: spikes far longer than the bulk
+TESTS = 2  # fresh inputs for each that is trained on
+LATTICE = 1.324717957244746 ** np.array([-1, -2])  # a root of g^3 = g + 1
 
 
 def activation(z):
@@ -36,9 +39,8 @@ STUDENT = random_features.Activation.of(activation)
 
 
 class Drawn(NamedTuple):
-    """A teacher, a start, and the training set of the step."""
+    """A start, and the training set of the step."""
 
-    direction: np.ndarray
     start: np.ndarray
     head: np.ndarray
     x: np.ndarray
@@ -50,19 +52,14 @@ class Drawn(NamedTuple):
         return (residual[:, None] * active * self.head).T @ self.x / len(self.x)
 
 
-def drawn(rng: np.random.Generator, n: int, quadratic: float = 0.0, noise: float = 1.0) -> Drawn:
-    """Of n samples, with dimension and width in proportion."""
+def drawn(rng: np.random.Generator, n: int) -> Drawn:
+    """Of n samples, with dimension and width in proportion; a linear teacher with noise, the talk's setting 1."""
     d, width = round(PHI * n), round(RATIO * n)
     direction = rng.standard_normal(d)
     direction /= np.linalg.norm(direction)
     start, head = rng.standard_normal((width, d)) / np.sqrt(d), rng.standard_normal(width) / np.sqrt(width)
-    return Drawn(direction, start, head, *_samples(rng, n, direction, quadratic, noise))
-
-
-def _samples(rng, n, direction, quadratic, noise):
-    x = rng.standard_normal((n, len(direction)))
-    s = x @ direction
-    return x, s + quadratic * (s**2 - 1) + noise * rng.standard_normal(n)
+    x = rng.standard_normal((n, d))
+    return Drawn(start, head, x, x @ direction + rng.standard_normal(n))
 
 
 def norm(matrix: np.ndarray) -> float:
@@ -72,38 +69,65 @@ def norm(matrix: np.ndarray) -> float:
     return float(found[0])
 
 
-def teacher(quadratic: float, noise: float) -> one_step.Teacher:
-    """What the theory sees of the labels."""
-    return one_step.Teacher((1.0, quadratic), 1 + 2 * quadratic**2, noise**2)
+class Ridge(NamedTuple):
+    """Sizes in proportion, labels, and a penalty: ridge regression on features with explicit spikes."""
+
+    phi: float  # d/n
+    ratio: float  # N/n
+    quadratic: float  # q
+    noise: float  # sigma_eps
+    penalty: float  # lambda
+
+    @property
+    def psi(self) -> float:
+        """d/N."""
+        return self.phi / self.ratio
+
+    @property
+    def teacher(self) -> one_step.Teacher:
+        """What the theory sees of the labels."""
+        return one_step.Teacher((1.0, self.quadratic), 1 + 2 * self.quadratic**2, self.noise**2)
+
+    @property
+    def bracket(self) -> float:
+        r"""$b = c_{\star,1}^2 + \phi (c_\star^2 + \sigma_\varepsilon^2)$, the limit of $|\beta|^2$."""
+        return float(one_step.squared_length(self.phi, self.teacher))
+
+    def traces(self, penalty: float | None = None) -> Any:
+        """m_1, m_2 and their derivatives."""
+        return random_features.traces(self.phi, self.psi, self.penalty if penalty is None else penalty, STUDENT)
 
 
-def errors_on_fresh_inputs(
-    rng: np.random.Generator, n: int, quadratic: float, noise: float, penalty: float
-) -> list[float]:
-    r"""Test errors of ridge regression with 0, 1 and 2 strong spikes, in the limits that the talk works with.
+def errors_on_fresh_inputs(rng: np.random.Generator, n: int, setting: Ridge, unit_rows: bool) -> list[float]:
+    r"""Test errors, less the noise, of ridge regression on the untrained features with 0, 1 and 2 strong spikes.
 
-    $F_0$ is replaced by $c_1 \tilde X W_0^\top + c_{>1} Z$, and $\beta$ has its limiting length and angle with
-    $\beta_\star$. The error on fresh inputs is then an exact function of the head, by the moments of $\beta^\top
-    x$ and $\beta_\star^\top x$.
+    Features are $\sigma(\tilde X W_0^\top)$, a spike is $c_1^k c_k \eta^k (\tilde X \beta)^{\circ k} (a^{\circ
+    k})^\top$, and $\beta$ has its limiting length and angle with $\beta_\star$.
     """
-    d, width = round(PHI * n), round(RATIO * n)
-    start, spike = rng.standard_normal((width, d)) / np.sqrt(d), rng.standard_normal(width) / np.sqrt(width)
-    direction, learnt = np.eye(2, d)  # by rotation; the second is any direction beside the teacher's
-    learnt = direction + np.sqrt(one_step.squared_length(PHI, teacher(quadratic, noise)) - 1) * learnt
-    x, y = _samples(rng, n, direction, quadratic, noise)
-    first, rest = COEFFICIENTS[1], np.sqrt(STUDENT.nonlinear)
-    features = first * x @ start.T + rest * rng.standard_normal((n, width))
-    strong = 300.0  # the step: spikes 30 times and more as long as the bulk
-    strengths, errors = np.zeros(2), []
-    for spikes in (0, 1, 2):
-        if spikes:
-            strengths[spikes - 1] = first**spikes * COEFFICIENTS[spikes] * strong**spikes
-            features = features + strengths[spikes - 1] * np.outer((x @ learnt) ** spikes, spike**spikes)
-        head = np.linalg.solve(features.T @ features + penalty * n * np.eye(width), features.T @ y)
-        # The fit is linear(x) + bend (learnt'x)^2 + a Gaussian number; Wick's formula gives its mean square error.
-        linear = first * start.T @ head + strengths[0] * (head @ spike) * learnt
-        bend = strengths[1] * (head @ spike**2)
-        shared, length = (direction @ learnt) ** 2, learnt @ learnt
-        bent = 2 * quadratic**2 - 4 * quadratic * bend * shared + 3 * bend**2 * length**2
-        errors.append(np.sum((direction - linear) ** 2) + bent + STUDENT.nonlinear * head @ head + noise**2)
+    d, width = round(setting.phi * n), round(setting.ratio * n)
+    start, head = rng.standard_normal((width, d)) / np.sqrt(d), rng.standard_normal(width) / np.sqrt(width)
+    if unit_rows:
+        start /= np.linalg.norm(start, axis=1, keepdims=True)
+    x = np.concatenate([_inputs(rng, n, d), _inputs(rng, TESTS * n, d)])
+    s, learnt = x[:, 0], x[:, 0] + np.sqrt(setting.bracket - 1) * x[:, 1]
+    labels = s + setting.quadratic * (s**2 - 1)
+    noisy = labels[:n] + setting.noise * rng.standard_normal(n)
+    features, errors = activation(x @ start.T), []
+    for k in (0, 1, 2):
+        if k:
+            spike = (COEFFICIENTS[1] * STRONG * head) ** k * COEFFICIENTS[k]
+            features = features + np.outer(learnt**k, spike)
+        seen = features[:n]
+        found = np.linalg.solve(seen.T @ seen + setting.penalty * n * np.eye(width), seen.T @ noisy)
+        errors.append(np.mean((labels[n:] - features[n:] @ found) ** 2))
     return errors
+
+
+def _inputs(rng, n, d):
+    """Gaussian inputs whose first two coordinates, where the teacher and what is learnt lie, are spread evenly.
+
+    They come from a lattice with a random shift: the law, with little scatter.
+    """
+    x = rng.standard_normal((n, d))
+    x[:, :2] = scipy.special.ndtri((rng.uniform(size=2) + np.outer(np.arange(n), LATTICE)) % 1)
+    return x

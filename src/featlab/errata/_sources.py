@@ -1,4 +1,10 @@
-"""The documents that errata refer to, as BibTeX."""
+"""The documents that errata and readings refer to: how they were read, and BibTeX."""
+
+HOW_READ = (
+    "The sources were read as text that had been extracted from slides and notes. Wording and formulas can be "
+    "damaged by that, so a slip listed here may be one of the extraction and not of the authors. Nobody but the "
+    "authors can tell, and the results are theirs either way."
+)
 
 TUTORIAL = """@misc{han2025demystifying,
   title        = {Demystifying Optimization and Generalization of Deep Learning via Feature Learning Theory},

@@ -37,7 +37,7 @@ class BenignDimension(Erratum):
     reference = _sources.MULTI_TASK
     sizes = {
         "tiny": Size(seeds=3, n=(10, 40)),
-        "smoke": Size(seeds=12, n=(40, 160)),
+        "smoke": Size(seeds=24, n=(40, 160)),
         "laptop": Size(seeds=24, n=(50, 200)),
         "full": Size(seeds=64, n=(100, 400)),
     }

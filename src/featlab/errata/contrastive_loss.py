@@ -39,6 +39,7 @@ class ContrastiveLoss(Erratum):
         r"cross-entropy of finding $\mathbf{x}^+$ among $M + 1$ candidates, each with its own similarity."
     )
     reference = _sources.TUTORIAL
+    one_symbol = True
 
     def judge(self, lab, *, printed):
         ratios = over_seeds(lab, _ratio, printed)

@@ -41,6 +41,7 @@ class DecompositionNorm(Erratum):
         r"$j \gamma \|\boldsymbol{\mu}\|^{2-p}$, and it is $j \gamma$, as the slide goes on to say, for $p = 2$."
     )
     reference = _sources.TUTORIAL
+    one_symbol = True
 
     def judge(self, lab, *, printed):
         residuals = over_seeds(lab, _residual, 1 if printed else 2)

@@ -28,6 +28,7 @@ class LabelNoiseStage(Erratum):
         r"and Stage II is about $t^* \geq T_1$."
     )
     reference = _sources.TUTORIAL
+    one_symbol = True
 
     def judge(self, lab, *, printed):
         early, late = over_seeds(lab, _shares)

@@ -39,7 +39,7 @@ class LazyFrobenius(Erratum):
     reference = _sources.TUTORIAL
     sizes = {
         "tiny": Size(seeds=3, width=(64, 128, 256)),
-        "smoke": Size(seeds=6, width=(256, 1024, 4096)),
+        "smoke": Size(seeds=24, width=(256, 1024, 4096)),
         "laptop": Size(seeds=24, width=(256, 1024, 4096, 16_384)),
         "full": Size(seeds=32, width=(1024, 4096, 16_384, 65_536)),
     }

@@ -2,8 +2,8 @@ r"""The gain in test error from one spike carries the factor $\phi / (\psi m_1^2
 
 Leaving one sample out turns residuals into test errors by $(\mathrm{tr} R)^{-2} = (\phi / \psi m_1)^2$, and the
 gain is the derivative of $\Delta_1 / \lambda$ times that. Without the factor the gain exceeds the whole test
-error. Ridge regression is made on features with one strong explicit spike and without it, and the errors on
-fresh inputs are computed exactly.
+error. Ridge regression is made on the talk's features, rows $w_j \sim \mathcal{N}(0, I/d)$, with one strong
+explicit spike and without it, and the errors are measured on fresh inputs.
 """
 
 from __future__ import annotations
@@ -11,10 +11,8 @@ from __future__ import annotations
 from featlab.claims import equals
 from featlab.errata import _one_step, _sources
 from featlab.errata._erratum import Erratum, over_seeds
-from featlab.theory import one_step, random_features
 
-QUADRATIC, NOISE = 0.0, 1.0  # the talk's setting 1
-PENALTY = 1.0
+SETTING = _one_step.Ridge(phi=0.5, ratio=0.4, quadratic=0.0, noise=1.0, penalty=1.0)  # the talk's setting 1
 
 
 class OneSpikeGain(Erratum):
@@ -43,14 +41,13 @@ class OneSpikeGain(Erratum):
     minutes = 0.3
 
     def judge(self, lab, *, printed):
-        errors = over_seeds(lab, _one_step.errors_on_fresh_inputs, lab.size.n, QUADRATIC, NOISE, PENALTY)
+        errors = over_seeds(lab, _one_step.errors_on_fresh_inputs, lab.size.n, SETTING, False)
         gains = errors[0] - errors[1]
         yield equals("gain in test error over the formula", gains / formula(printed), 1.0)
 
 
 def formula(printed: bool) -> float:
     r"""$\Lambda_1$, as printed or corrected."""
-    m = random_features.traces(_one_step.PHI, _one_step.PSI, PENALTY, _one_step.STUDENT)
-    bracket = one_step.squared_length(_one_step.PHI, _one_step.teacher(QUADRATIC, NOISE))
-    factor = 1.0 if printed else _one_step.PHI / (_one_step.PSI * m.m1**2)
-    return float(factor / bracket * -m.dm2)  # the teacher's c_1 is 1
+    m = SETTING.traces()
+    factor = 1.0 if printed else SETTING.phi / (SETTING.psi * m.m1**2)
+    return float(factor / SETTING.bracket * -m.dm2)  # the teacher's c_1 is 1

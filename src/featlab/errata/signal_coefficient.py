@@ -42,7 +42,7 @@ class SignalCoefficient(Erratum):
 
 
 def _difference(rng, printed):
-    run = _cnn.drawn(rng, n=10, d=60, width=4, signal_norm=2.0, noise_scale=60**-0.5, init_scale=1e-3)
+    run = _cnn.drawn(rng, n=10, d=60, width=4, signal_norm=2.0, noise_scale=60**-0.5, init_scale=0.1)
     gamma = np.zeros(run.weights.shape[:2])
     for _ in range(STEPS):
         active = np.einsum("jrd,nd->jrn", run.weights, run.patches[0]) > 0

@@ -44,6 +44,7 @@ class SparseCodingDescent(Erratum):
         r"\text{Loss}$ does."
     )
     reference = _sources.SEMINAR
+    one_symbol = True
 
     def judge(self, lab, *, printed):
         logs = np.log10(np.abs(over_seeds(lab, _ratio, printed) - 1))

@@ -41,6 +41,7 @@ class UpdatedFeatures(Erratum):
         r"$\mathbf{F}_0$, of the same line."
     )
     reference = _sources.ONE_STEP
+    one_symbol = True
     sizes = {
         "tiny": Size(seeds=3, n=(40, 80)),
         "smoke": Size(seeds=24, n=(150, 600)),

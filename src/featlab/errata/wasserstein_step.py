@@ -41,6 +41,7 @@ class WassersteinStep(Erratum):
         r"the integral is over $dw$."
     )
     reference = _sources.MULTI_TASK
+    one_symbol = True
 
     def judge(self, lab, *, printed):
         ratios = over_seeds(lab, _ratio, printed)

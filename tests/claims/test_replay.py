@@ -303,9 +303,11 @@ def test_every_verb_can_be_followed():
 
 
 def test_a_claim_that_asks_for_other_things_on_other_numbers_is_in_doubt():
+    read = float(here().measure(tall).x.mean())
+
     def judge(lab):
         x = lab.measure(tall).x
-        for _ in range(1 if 1.995 < float(x.mean()) < 2.005 else 7):
+        for _ in range(1 if abs(float(x.mean()) - read) < 1e-9 else 7):
             x = x + lab.measure(tall, n=3).x
         yield at_most("x", x, 100.0)
 
@@ -374,7 +376,7 @@ CARELESS = {
     ),
     "clipped at the bound": lambda lab: lab.measure(numbers).x.clip(max=2.0),
     "the same question twice": lambda lab: lab.measure(numbers, n=1).x / lab.measure(numbers, n=1).x,
-    "cells that are the same": lambda lab: lab.measure(lambda seeds, k: numbers(seeds), k=[1, 2]).x.pipe(
+    "cells that are the same": lambda lab: lab.run(lambda k: experiment(), k=[1, 2]).train_loss.pipe(
         lambda x: x.isel(k=0) / x.isel(k=1)
     ),
 }

@@ -58,6 +58,8 @@ class Lab:
         self.runs = self.trained = self.trainings = 0
         self._tell, self._criterion = tell, trained
         self._memory: dict[Any, Any] = {}
+        self._questions: dict[int, int] = {}  # the number of each answer in memory
+        self._answers: list[xr.Dataset] = []  # kept, so that no two have one id
 
     def run(self, make: Experiment | Callable[..., Experiment], **cells: Any) -> xr.Dataset:
         """What the probes read at the end of `make(**cell)`, for every cell and seed.
@@ -206,10 +208,12 @@ class Lab:
     def _along(self, grid: Grid, read: Callable[[dict[str, Any]], xr.Dataset]) -> xr.Dataset:
         """One Dataset of those of all cells."""
         found = [read(cell) for cell in grid]
+        asked = tuple(self._questions.setdefault(id(one), len(self._questions)) for one in found)
         by_seed = {(name, "seed" in one[name].dims) for one in found for name in one}
         for name in {name for name, _ in by_seed}:
             if (name, True) in by_seed and (name, False) in by_seed:  # one would be repeated for each seed
                 raise InputError(f"{str(name)!r} has a value for each seed in some cells, and one in others.")
+        self._answers += found
         for name, labels in reversed(grid.dims.items()):
             found = [
                 xr.concat(row, dim=name, join="outer", combine_attrs="override")
@@ -227,7 +231,7 @@ class Lab:
         for name in (*grid.dims, *grid.functions, *held):
             if name in self.growing and name in result.coords and np.issubdtype(result[name].dtype, np.number):
                 result[name].attrs["size"] = 1
-        result.attrs["cells"] = tuple(grid.dims)
+        result.attrs |= {"cells": tuple(grid.dims), "asked": asked}
         self.readings.append(result)
         return result.copy(deep=True)  # a claim may write into what it is given
 

@@ -11,7 +11,7 @@ of its own, these questions have answers:
 * *Does nothing change at all?* Then the check is not about what the lab read. Does no number ever leave what
   theory allows? Then it cannot fail.
 
-Rows of numbers that are the same, as those of a question asked twice, are altered alike: their ratio stays 1.
+What was asked twice is altered alike: its ratio stays 1.
 """
 
 from __future__ import annotations
@@ -194,9 +194,8 @@ def _cannot_fail(check: Check, again: list[Check]) -> str:
 def alter(one: xr.Dataset, strength: float | None, which: np.ndarray, index: int) -> xr.Dataset:
     """Other readings for these seeds, of the same kind: positive, or shares, or true and false; or any at all."""
     changed = {}
-    for name, read in _by_seed(one).items():
-        values = read.transpose(..., "seed")
-        moved = values.copy(data=_moved(values.values, strength, _chance(values.values, str(name), index)))
+    for name, values in _by_seed(one).items():
+        moved = values.copy(data=_moved(values.values, strength, _chance(values, one, index).values))
         chosen = xr.DataArray(which, dims="seed")
         changed[name] = xr.where(chosen, moved, values).transpose(*values.dims)
     return one.assign(changed)
@@ -226,16 +225,17 @@ def _padding(values: xr.DataArray, cells: Sequence[Any]) -> xr.DataArray:
     return ~there.any("seed") & there.any(["seed", *inner]) if inner else xr.zeros_like(there)
 
 
-def _chance(values: np.ndarray, name: str, index: int) -> np.ndarray:
-    """Numbers from -1 to 1, the seed last: the same ones for rows of numbers that are the same."""
-    rows = np.reshape(values, (-1, values.shape[-1]))
-    place = zlib.crc32(f"{index} {name}".encode())
-    keys = [
-        [place, k] if np.ptp(row.astype(float)) == 0 else [zlib.crc32(np.ascontiguousarray(row).tobytes())]
-        for k, row in enumerate(np.nan_to_num(rows))
-    ]
-    u = np.array([np.random.default_rng([_SEED, *key]).uniform(-1, 1, rows.shape[-1]) for key in keys])
-    return u.reshape(values.shape)
+def _chance(values: xr.DataArray, one: xr.Dataset, index: int) -> xr.DataArray:
+    """Numbers from -1 to 1, in the place of these: the same ones for cells that ask the same question."""
+    cells = [dim for dim in one.attrs.get("cells", ()) if dim in values.dims]
+    asked = one.attrs.get("asked", ())
+    count = int(np.prod([values.sizes[dim] for dim in cells]))
+    asked = asked if len(asked) == count else [(index, k) for k in range(count)]
+    ordered = values.transpose(*cells, ...)
+    name = zlib.crc32(str(values.name).encode())
+    keys = [[_SEED, name, *np.ravel(key)] for key in asked]
+    u = np.array([np.random.default_rng(key).uniform(-1, 1, ordered.shape[len(cells) :]) for key in keys])
+    return ordered.copy(data=u.reshape(ordered.shape)).transpose(*values.dims)
 
 
 def _moved(values: np.ndarray, strength: float | None, u: np.ndarray) -> np.ndarray:

@@ -36,7 +36,8 @@ def read():
         params = Neurons((products * truth.votes[None]) @ truth.atoms, jnp.full(M, threshold), scale)
         task = PlainProblem(CODING, EXPERIMENT.network, EXPERIMENT.bound_objective, draw)
         view = View(params, jnp.array(0), task, EXPERIMENT.algorithm)
-        probes = (P.neuron_sets(c1=C1, c2=C2), P.set_counts(c1=C1, c2=C2), P.feature_purity, P.feature_responses)
+        probes = [P.neuron_sets(c1=C1, c2=C2), P.set_counts(c1=C1, c2=C2), P.feature_purity, P.feature_responses]
+        probes.append(P.sure_kept(c1=C1, c2=C2))
         return {k: v for one in (*probes, P.errors_beside_linear(count=4000)) for k, v in one(view).items()}
 
     start = np.asarray((draw.start.weights @ truth.atoms.T) * truth.votes[None])
@@ -65,6 +66,7 @@ def test_sets_and_their_counts_are_those_of_the_definitions(read):
     assert 0 < (sure & first).sum() < first.sum() and sure.sum() > 3
     assert (found["sure_count"], found["potential_count"]) == (sure.sum(), potential.sum())
     np.testing.assert_allclose(found["retention"], (sure & first).sum() / first.sum(), rtol=1e-6)
+    np.testing.assert_allclose(found["kept"], (sure & first).sum() / first.sum(), rtol=1e-6)
     became = sure & ~first
     assert 0 < (became & before).sum() < became.sum()
     np.testing.assert_allclose(found["promotion"], (became & before).sum() / became.sum(), rtol=1e-6)

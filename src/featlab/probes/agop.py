@@ -71,7 +71,8 @@ def agop_subspace(view: View):
     ),
 )
 def feature_ansatz(view: View):
-    r"""Both forms of the neural feature ansatz, $W^\top W \propto \mathrm{AGOP}^s$ with $s = \frac12$ and $1$, and the power that fits best.
+    r"""Both forms of the neural feature ansatz, $W^\top W \propto \mathrm{AGOP}^s$ with $s = \frac12$ and $1$, and
+    the power s that fits best.
 
     The cosines are those of `theory.agop.shape_cosine`, to which what all positive matrices share adds nothing.
     """

@@ -69,11 +69,11 @@ def best_power(one: Matrix, other: Matrix, dimension: float | Array | None = Non
     d = len(one) if dimension is None else dimension
     values, vectors = eigh(other)
     real = values > len(values) * jnp.finfo(values.dtype).eps * values[-1]
-    # A^s holds A's eigenvectors, so all that is needed of `one` are its forms along them.
+    # B^s has B's eigenvectors, so all that is needed of `one` are its forms along them.
     forms = jnp.sum(vectors * (one @ vectors), axis=0) - jnp.trace(one) / d
-    powers = jnp.where(real, values, 0)[None] ** POWERS[:, None]
-    lengths = jnp.sum(powers**2, axis=1) - jnp.sum(powers, axis=1) ** 2 / d
-    return jnp.asarray(POWERS)[jnp.argmax(powers @ forms / jnp.sqrt(jnp.maximum(lengths, 1e-300)))]
+    powers = jnp.where(real, values / values[-1], 0)[None] ** POWERS[:, None]
+    lengths = jnp.sqrt(jnp.sum(powers**2, axis=1) - jnp.sum(powers, axis=1) ** 2 / d)
+    return jnp.asarray(POWERS)[jnp.argmax(powers @ forms / lengths)]
 
 
 def effective_rank(matrix: Matrix) -> Float[Array, ""]:

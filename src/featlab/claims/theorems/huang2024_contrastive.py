@@ -13,10 +13,12 @@ its exponent in $C_\mu$ is about $-\Lambda / (\Lambda + \frac12)$ at a finite st
 Read are the signal, $\gamma = \max_r |\langle w_r, \mu \rangle|$, the noise, $\rho$, the mean over samples of
 $\max_r \langle w_r, \xi_i \rangle$, and the error of a linear probe on embeddings of fresh inputs. What is not
 learnt is far below the theorem's $n^{-1/2}$; what it is follows from the same rates (derived). While the faster
-product grows by $1/\sigma_0$, the other does by a power of it: $\gamma \propto \sigma_0^{1/2}$ within one modality,
-and $\rho \propto \sigma_0^{1 - 2/C_\mu}$ across two, at $n\,\mathrm{SNR}^2 = 1$. Noise has length one. The noise of different samples must be nearly orthogonal, and what a memorising encoder has of the
-signal, about $\|\mu\| \sqrt{\sigma_0}$, must drown in fresh noise: both need a small start, and $m$ of the order
-of $n$ (`docs/contrastive.md`).
+product grows by $1/\sigma_0$, the other does by a power of that: $\gamma \propto \sigma_0^{1/2}$ within one
+modality, and $\rho \propto \sigma_0^{1 - 2/C_\mu}$ across two, at $n\,\mathrm{SNR}^2 = 1$.
+
+Noise has length one. The noise of different samples must be nearly orthogonal, and what a memorising encoder has
+of the signal, about $\|\mu\| \sqrt{\sigma_0}$, must drown in fresh noise: both need a small start, and $m$ of the
+order of $n$ (`docs/contrastive.md`).
 """
 
 from __future__ import annotations

@@ -57,7 +57,7 @@ class AverageGradientOuterProduct(Claim):
     statement = (
         r"\mathrm{AGOP}(f) = \frac1n \sum_{i} \nabla f(x_i) \nabla f(x_i)^\top: \qquad M_{t+1} = "
         r"\mathrm{AGOP}(f_{M_t}) \to U^\top S\, U \text{ for } y = g(Ux), \qquad W^\top W \propto "
-        r"\mathrm{AGOP}(f)^{1/2}; \qquad \text{with a fixed head } W^\top W \sim \mathrm{AGOP}(f)^s, \ s < \tfrac34"
+        r"\mathrm{AGOP}(f)^{1/2}; \quad \text{with a fixed head } W^\top W \sim \mathrm{AGOP}(f)^s, \ s < \tfrac34"
     )
     refuted_if = (
         "after five metrics a tenth of the two top eigenvectors lies outside the true plane or the error is above "

@@ -28,29 +28,16 @@ import dataclasses
 import math
 from typing import Any
 
-import jax.numpy as jnp
 import numpy as np
 
-from featlab.algorithms import GradientDescent
 from featlab.claims import Assumption, Claim, Size, at_least, equals, not_judged, scales_as
 from featlab.claims.picture import MOMENTS
+from featlab.claims.settings import denoising as settings
 from featlab.core.validation import real, whole
-from featlab.data import SignalTokens
-from featlab.experiment import Experiment
-from featlab.networks import Denoiser, TwoLayerCNN
-from featlab.objectives import Denoising
-from featlab.probes import (
-    at_end,
-    feature_balance,
-    first_step_balance,
-    geometric,
-    relative_slope,
-    train_loss,
-    until,
-)
+from featlab.networks import Denoiser
+from featlab.probes import feature_balance, geometric, relative_slope, train_loss
 from featlab.theory import denoising
 
-STEPS = 600  # the gradient has vanished after less than half of them
 STATIONARY = 0.01  # |gradient| |w| / |L|
 THRESHOLD = 2.0  # n SNR^2 at which a classifier's signal and noise grow alike: a class has n/2 samples
 FAR = 5.0  # times beyond the threshold, where a classifier has learnt one of the two
@@ -106,30 +93,12 @@ class BalancedDenoiser(Claim):
     def denoiser(self, n, strength, *, length=None, t=None):
         r"""What is trained: a denoiser of data with this $n\,\mathrm{SNR}^2$."""
         length, t = self.noise_length if length is None else length, self.t if t is None else t
-        noise = length**2 / n
-        end = denoising.stationary(noise * strength / 2, noise, t, self.width)
-        alpha, beta = math.exp(-t), math.sqrt(-math.expm1(-2 * t))
-        data = noise * max(1.0, strength / 2)  # its power along the longest direction
-        seen, snr = beta**2 + alpha**2 * end.alignment * data, math.sqrt(strength / n)
-        return Experiment(
-            data=SignalTokens(n=n, d=float(self.d), tokens=2, snr=snr, noise_scale=length / math.sqrt(self.d)),
-            network=Denoiser(width=self.width, init_scale=self.start * end.length / math.sqrt(self.d)),
-            objective=Denoising(t=t),
-            algorithm=GradientDescent(self.pace / (beta**2 * seen * end.length**4)),
-            probes=[one.on(at_end) for one in (feature_balance, first_step_balance, relative_slope)],
-            steps=STEPS,
-        )
+        knobs = {"width": self.width, "d": float(self.d), "pace": self.pace, "start": self.start}
+        return settings.denoiser(n, strength, length, t, **knobs)
 
     def classifier(self, n, strength):
-        """The same filters, trained to tell the classes apart; a step multiplies products by 1.1 at most."""
-        growth = max(1.0, strength / 2) / (n * self.width)  # of the faster product, for slope 1/2 of the loss
-        return Experiment(
-            data=SignalTokens(n=n, d=math.inf, tokens=2, snr=math.sqrt(strength / n)),
-            network=TwoLayerCNN(width=self.width, activation=jnp.square, init_scale=self.classifier_start),
-            algorithm=GradientDescent(0.1 / growth),
-            probes=[feature_balance.on(at_end)],
-            steps=until(train_loss, 0.01, at_most=20_000),
-        )
+        """The same filters, trained to tell the classes apart."""
+        return settings.classifier(n, strength, width=self.width, start=self.classifier_start)
 
     def typical(self):
         return self.denoiser(20, 1.0)

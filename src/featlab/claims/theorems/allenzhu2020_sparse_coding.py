@@ -172,14 +172,13 @@ class SparseFeatures(Claim):
     def _expected(self, width, d):
         return sure_count(width, d, self.c1, self.c2)[0]
 
-    def experiment(self, d: float, time: float = TIME) -> Experiment:
-        r"""Training for `time` $d / \eta$ steps."""
+    def experiment(self, d: float, time: float = TIME, *, thresholds: bool = True) -> Experiment:
+        r"""Training for `time` $d / \eta$ steps; without `thresholds` the network is linear."""
+        first, share = (first_threshold(d, self.c1), self.share) if thresholds else (0.0, 0.0)
         return Experiment(
             data=Stream(data=self._coding(d, HELD_OUT), size=self.batch),
-            network=SymmetricReLU(
-                width=self.width(d), init_scale=self.init_scale, threshold=first_threshold(d, self.c1)
-            ),
-            algorithm=GrowingThresholds(self.learning_rate, share=self.share),
+            network=SymmetricReLU(width=self.width(d), init_scale=self.init_scale, threshold=first),
+            algorithm=GrowingThresholds(self.learning_rate, share=share),
             probes=readings(self.c1, self.c2),
             steps=round(time * d / self.learning_rate),
         )

@@ -37,7 +37,7 @@ def descent(
 
 
 def fixed_features(start: Experiment, inputs: int, count: int) -> Experiment:
-    """A head on the features of this network's start, fitted to so many inputs: no step moves them."""
+    """A head on the features of the start, fitted to this number of inputs: no step moves them."""
     probes = [fixed_head_errors(count=count, fitted=inputs).on(at_end)]
     return dataclasses.replace(start, probes=probes, steps=1)
 

@@ -136,7 +136,8 @@ class ConceptsAndSemantics(Claim):
         falls = {law: self._slowing(runs.prompt_error.sel(law=law, drop=True), lab.size) for law in LAWS}
         yield at_most("steps from error 0.02 to 0.002 over steps from 0.2 to 0.02", falls, 1.0)
         unanswerable = 2.0**-self.length
-        yield at_most("error on prompts of the training law", error.isel(time=-1, drop=True), unanswerable)
+        learnt = end.prompt_error.sel(law="trained", drop=True)
+        yield at_most("error on prompts of the training law", learnt, unanswerable)
         others = end.prompt_error.sel(law=list(LAWS[1:]))
         yield at_most("error on prompts of other laws", others, unanswerable)
 

@@ -553,6 +553,48 @@ DEFECTS = [
         "    if True:\n",
         "errata/test_errata.py::test_the_corrected_formula_holds_and_the_printed_one_does_not[two_spikes_gain]",
     ),
+    Defect(
+        "the best power of AGOP counts what all positive matrices share",
+        "theory/agop.py",
+        "axis=0) - jnp.trace(one) / d",
+        "axis=0)",
+        "theory/test_agop.py::test_the_best_power_is_the_one_that_was_taken",
+    ),
+    Defect(
+        "the best power of AGOP forgets the trace of the power",
+        "theory/agop.py",
+        "jnp.sum(powers**2, axis=1) - jnp.sum(powers, axis=1) ** 2 / d",
+        "jnp.sum(powers**2, axis=1)",
+        "theory/test_agop.py::test_the_best_power_has_the_largest_shape_cosine",
+    ),
+    Defect(
+        "neurons that joined count as kept",
+        "probes/neuron_sets.py",
+        "jnp.where(jnp.any(first), jnp.sum(sure & first)",
+        "jnp.where(jnp.any(first), jnp.sum(sure)",
+        "probes/test_neuron_sets.py::test_sets_and_their_counts_are_those_of_the_definitions",
+    ),
+    Defect(
+        "surely good neurons may be large along another atom on one side",
+        "theory/sparse_coding.py",
+        "(1 - 2 * _q(low)) ** (d - 1)",
+        "(1 - _q(low)) ** (d - 1)",
+        "theory/test_sparse_coding.py::test_counts_of_the_start_are_binomial_with_the_closed_form",
+    ),
+    Defect(
+        "a denoiser's ratio is n SNR^2, both classes' samples counted",
+        "theory/denoising.py",
+        "return n * snr**2 / 2",
+        "return n * snr**2",
+        "theory/test_denoising.py::test_the_first_step_has_half_of_n_snr_squared",
+    ),
+    Defect(
+        "a probe on an encoder reads the largest noise for the mean over samples",
+        "probes/contrastive.py",
+        "view.training.mean(jnp.max(noise, axis=0))",
+        "jnp.max(noise)",
+        "probes/test_contrastive.py::test_signal_over_noise_is_that_of_the_view[0]",
+    ),
 ]
 
 

@@ -1,5 +1,6 @@
 """Sets of neurons, purity and responses, on weights that were put there, against the definitions pair by pair."""
 
+import dataclasses
 import importlib
 from pathlib import Path
 
@@ -36,7 +37,8 @@ def read():
         params = Neurons((products * truth.votes[None]) @ truth.atoms, jnp.full(M, threshold), scale)
         task = PlainProblem(CODING, EXPERIMENT.network, EXPERIMENT.bound_objective, draw)
         view = View(params, jnp.array(0), task, EXPERIMENT.algorithm)
-        probes = (P.neuron_sets(c1=C1, c2=C2), P.set_counts(c1=C1, c2=C2), P.feature_purity, P.feature_responses)
+        probes = [P.neuron_sets(c1=C1, c2=C2), P.set_counts(c1=C1, c2=C2), P.feature_purity, P.feature_responses]
+        probes.append(P.sure_kept(c1=C1, c2=C2))
         return {k: v for one in (*probes, P.errors_beside_linear(count=4000)) for k, v in one(view).items()}
 
     start = np.asarray((draw.start.weights @ truth.atoms.T) * truth.votes[None])
@@ -65,6 +67,7 @@ def test_sets_and_their_counts_are_those_of_the_definitions(read):
     assert 0 < (sure & first).sum() < first.sum() and sure.sum() > 3
     assert (found["sure_count"], found["potential_count"]) == (sure.sum(), potential.sum())
     np.testing.assert_allclose(found["retention"], (sure & first).sum() / first.sum(), rtol=1e-6)
+    np.testing.assert_allclose(found["kept"], (sure & first).sum() / first.sum(), rtol=1e-6)
     became = sure & ~first
     assert 0 < (became & before).sum() < became.sum()
     np.testing.assert_allclose(found["promotion"], (became & before).sum() / became.sum(), rtol=1e-6)
@@ -147,11 +150,14 @@ def test_without_thresholds_no_neuron_is_pure_and_with_them_most_are():
     """The claim's setting, short and small."""
     from featlab.claims.theorems.allenzhu2020_sparse_coding import SparseFeatures
 
-    def purity(**kind):
-        one = SparseFeatures().experiment(25, **kind)
-        return fl.run(one, seeds=4, progress=False).purity.values
-
-    assert (purity() > 0.9).all() and (purity(thresholds=False) < 0.6).all()
+    one = SparseFeatures().experiment(25)
+    linear = dataclasses.replace(
+        one,
+        network=dataclasses.replace(one.network, threshold=0.0),
+        algorithm=dataclasses.replace(one.algorithm, share=0.0),
+    )
+    purest, none = (fl.run(kind, seeds=4, progress=False).purity.values for kind in (one, linear))
+    assert (purest > 0.9).all() and (none < 0.6).all()
 
 
 @pytest.mark.slow

@@ -39,6 +39,22 @@ def test_powers_multiply_and_leave_out_what_rounding_made_negative():
         assert_allclose(theory.power(flat, 0.5), np.diag([2.0, 0.0]), atol=1e-12)
 
 
+@pytest.mark.parametrize("exponent", [0.3, 0.5, 1.0, 1.7])
+def test_the_best_power_is_the_one_that_was_taken(exponent):
+    matrix = positive(rank=3)
+    taken = theory.power(jnp.asarray(matrix), exponent)
+    assert_allclose(theory.best_power(taken, matrix), exponent, atol=0.006)
+    assert_allclose(theory.best_power(3 * taken + 5 * np.eye(5), 2 * matrix), exponent, atol=0.006)
+    padded, root = (np.pad(one, (0, 4)) for one in (matrix, taken))  # columns that hold nothing
+    assert_allclose(theory.best_power(root, padded, 5), exponent, atol=0.006)
+
+
+def test_the_best_power_has_the_largest_shape_cosine():
+    one, other = np.diag([5.0, 3.0, 2.5, 1.0]), np.diag([4.0, 3.0, 1.5, 1.0])
+    cosines = [theory.shape_cosine(one, theory.power(jnp.asarray(other), s), 4) for s in theory.POWERS]
+    assert 0.1 < theory.best_power(one, other, 4) == theory.POWERS[np.argmax(cosines)] < 1.9
+
+
 def test_cosines():
     one, other = positive(), positive()
     turn = np.linalg.qr(RANDOM.normal(size=(5, 5)))[0]

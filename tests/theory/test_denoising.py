@@ -59,6 +59,15 @@ def test_small_data_is_the_limit(width):
     assert limit.balance == 0.5
 
 
+def test_the_first_step_has_half_of_n_snr_squared():
+    """The sum of all patches, from which small weights learn, against signals and noise vectors one by one."""
+    inputs = data(signal=0.9, noise=0.2)
+    patches = inputs.reshape(-1, inputs.shape[-1]).mean(axis=0)
+    signal, noise = (np.abs(inputs[:, p] @ patches).mean() for p in (0, 1))
+    snr = np.linalg.norm(inputs[0, 0]) / np.linalg.norm(inputs[0, 1])
+    assert_allclose(signal / noise, denoising.first_balance(N, snr), rtol=1e-12)
+
+
 def test_ten_neurons_have_cosines_of_a_third():
     r"""$18 g^3 + 3 g^2 = 1$ at $g = 1/3$: the share along the data is 2/5, the gain 3/5 of the best possible."""
     found = denoising.small_data(1e-6, 2e-6, T, 10)

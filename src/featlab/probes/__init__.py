@@ -69,6 +69,7 @@ from featlab.probes.neuron_sets import feature_purity as feature_purity
 from featlab.probes.neuron_sets import feature_responses as feature_responses
 from featlab.probes.neuron_sets import neuron_sets as neuron_sets
 from featlab.probes.neuron_sets import set_counts as set_counts
+from featlab.probes.neuron_sets import sure_kept as sure_kept
 from featlab.probes.neuron_sets import transitions as transitions
 from featlab.probes.progress import ProgressTimes as ProgressTimes
 from featlab.probes.progress import fourier_gap as fourier_gap

@@ -64,9 +64,15 @@ def agop_subspace(view: View):
         r"\cos(W^\top W, \mathrm{AGOP})",
         "cosine of the first layer's metric with AGOP, multiples of I apart",
     ),
+    feature_power=Variable(
+        "",
+        r"\mathrm{argmax}_s \cos(W^\top W, \mathrm{AGOP}^s)",
+        "power of AGOP that the first layer's metric is closest to, multiples of I apart",
+    ),
 )
 def feature_ansatz(view: View):
-    r"""Both forms of the neural feature ansatz, $W^\top W \propto \mathrm{AGOP}^s$ with $s = \frac12$ and $1$.
+    r"""Both forms of the neural feature ansatz, $W^\top W \propto \mathrm{AGOP}^s$ with $s = \frac12$ and $1$, and
+    the power s that fits best.
 
     The cosines are those of `theory.agop.shape_cosine`, to which what all positive matrices share adds nothing.
     """
@@ -75,6 +81,7 @@ def feature_ansatz(view: View):
     return {
         "feature_root_cosine": theory.shape_cosine(metric, theory.power(matrix, 0.5), d),
         "feature_cosine": theory.shape_cosine(metric, matrix, d),
+        "feature_power": theory.best_power(metric, matrix, d),
     }
 
 

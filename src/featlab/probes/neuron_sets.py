@@ -83,6 +83,22 @@ def set_counts(view: View, *, c1: float = C1, c2: float = C2):
 @probe(
     of=(SparseCoding, SymmetricReLU),
     sees=Sees.VECTORS,
+    kept=Variable(
+        "",
+        r"|S_{\mathrm{sure}}^{(t)} \cap S_{\mathrm{sure}}^{(0)}| / |S_{\mathrm{sure}}^{(0)}|",
+        "share of the surely good neurons of the start that are so now",
+    ),
+)
+def sure_kept(view: View, *, c1: float = C1, c2: float = C2):
+    """The `retention` of `set_counts` alone, to be followed at every step: `sure_kept.on(throughout)`."""
+    dictionary = _dictionary(view)
+    sure, first = (members(params, dictionary, c1, c2)[0] for params in (view.params, view.problem.draw.start))
+    return jnp.where(jnp.any(first), jnp.sum(sure & first) / jnp.maximum(jnp.sum(first), 1), jnp.nan)
+
+
+@probe(
+    of=(SparseCoding, SymmetricReLU),
+    sees=Sees.VECTORS,
     purity=Variable(
         "",
         r"\mathrm{median}_i \max_j |\cos(w_i, M_j)|",

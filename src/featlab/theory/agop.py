@@ -16,6 +16,7 @@ from jaxtyping import Array, Float
 from featlab.core.linear_algebra import eigh, eigvalsh
 
 Matrix = Float[Array | np.ndarray, "column other"]
+POWERS = np.arange(0.05, 2.005, 0.01)  # among which the best one is looked for
 
 
 def agop(
@@ -58,6 +59,21 @@ def shape_cosine(one: Matrix, other: Matrix, dimension: float | Array | None = N
 
     size = jnp.sqrt(jnp.maximum(inner(one, one) * inner(other, other), 0))
     return inner(one, other) / jnp.where(size > 0, size, 1)
+
+
+def best_power(one: Matrix, other: Matrix, dimension: float | Array | None = None) -> Float[Array, ""]:
+    r"""The power s, 0.05 to 2 in steps of 0.01, with the largest shape cosine of $A$ with $B^s$.
+
+    Of a matrix whose eigenvalues are equal or 0 all powers are alike, and this says nothing.
+    """
+    d = len(one) if dimension is None else dimension
+    values, vectors = eigh(other)
+    real = values > len(values) * jnp.finfo(values.dtype).eps * values[-1]
+    # B^s has B's eigenvectors, so all that is needed of `one` are its forms along them.
+    forms = jnp.sum(vectors * (one @ vectors), axis=0) - jnp.trace(one) / d
+    powers = jnp.where(real, values / values[-1], 0)[None] ** POWERS[:, None]
+    lengths = jnp.sqrt(jnp.sum(powers**2, axis=1) - jnp.sum(powers, axis=1) ** 2 / d)
+    return jnp.asarray(POWERS)[jnp.argmax(powers @ forms / lengths)]
 
 
 def effective_rank(matrix: Matrix) -> Float[Array, ""]:

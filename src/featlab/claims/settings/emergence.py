@@ -36,6 +36,12 @@ def descent(
     )
 
 
+def fixed_features(start: Experiment, inputs: int, count: int) -> Experiment:
+    """A head on the features of the start, fitted to this number of inputs: no step moves them."""
+    probes = [fixed_head_errors(count=count, fitted=inputs).on(at_end)]
+    return dataclasses.replace(start, probes=probes, steps=1)
+
+
 def two_steps(data: PatternDictionary, width: int, inputs: int, *, second: bool, count: int) -> Experiment:
     r"""The paper's first steps on fresh inputs of length 1, without `second` the first one alone.
 

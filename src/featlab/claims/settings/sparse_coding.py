@@ -11,14 +11,24 @@ import numpy as np
 from featlab.core.space import Ambient
 from featlab.data import SparseCoding
 from featlab.networks import SymmetricReLU
-from featlab.probes import Probe, at_end, errors_beside_linear, feature_purity, feature_responses, set_counts
+from featlab.probes import (
+    Probe,
+    at_end,
+    errors_beside_linear,
+    feature_purity,
+    feature_responses,
+    set_counts,
+    sure_kept,
+    throughout,
+)
 from featlab.probes.neuron_sets import members
 
 
 def readings(c1: float, c2: float) -> list[Probe]:
     """Sets of neurons, their purity, magnitudes and errors, at the end."""
     read = [set_counts(c1=c1, c2=c2), feature_purity, feature_responses, errors_beside_linear(count=4000)]
-    return [probe.on(at_end) for probe in read]
+    # The set at every step is looked at too, for the fewest of its first members that are in it.
+    return [*(probe.on(at_end) for probe in read), sure_kept(c1=c1, c2=c2).on(throughout)]
 
 
 def surely_good(

@@ -8,8 +8,10 @@ $b_k^\top W_K b_k$ become $\Omega(1)$ while $a_k^\top W_Q a_k$ and $a_k^\top W_K
 began, $W_O$ learns both $c_k$ and $d_k$, and the 0-1 error falls exponentially, also for prompts of other lengths,
 mixtures of concepts and proportions of labels than were trained on.
 
-Errors are on prompts in which some demonstration has the query's label: one in $2^L$ has none and no answer. Runs
-last for a time in units of $K/(\eta\sigma_0)$; what descent has learnt by then is judged, nothing is required.
+Concepts do not fall to 0 in attention: "$\approx 0$" is read as what the rates say, that they stay where they
+began, at $\sigma_0$, and judged as their ratio to the start. Errors are on prompts in which some demonstration has
+the query's label: one in $2^L$ has none and no answer. Runs last for a time in units of $K/(\eta\sigma_0)$; what
+descent has learnt by then is judged, nothing is required.
 
 At first $\langle w_O, d_k \rangle$ drifts by $\mu = \eta\sigma_0^2/2K$ a step, the attention being tilted towards
 matches by $\sigma_0^2$, and $b_k^\top W_Q b_k$ grows at the rate $\eta \langle w_O, d_k \rangle / 2K$: by a factor
@@ -78,13 +80,16 @@ class ConceptsAndSemantics(Claim):
 
     clauses = {
         "semantics: b'W_Q b and b'W_K b become Omega(1)": "semantic component of attention",
-        "concepts: a'W_Q a and a'W_K a remain as small as they began": "concept component of attention*",
+        "concepts: a'W_Q a and a'W_K a ~ 0, read as: they stay at their start": "concept component of attention*",
         "W_O learns both c and d": "component of the output layer",
-        "the 0-1 error falls exponentially": "steps from error*",
+        "the 0-1 error falls exponentially, also on prompts of the other laws": "steps from error*",
         "the error ends below the share of prompts without an answer": "error on prompts of the training law",
         "other lengths, mixtures of concepts, proportions of labels": "error on prompts of other laws",
-        "switched semantics": not_judged("prompts that exchange the two meanings are not built"),
-        "weight decay": not_judged("descent runs without it"),
+        "switched semantics": not_judged(
+            "a corollary about prompts whose two meanings are exchanged, with another test law that the theorem "
+            "states without a rate"
+        ),
+        "weight decay": not_judged("the rate quoted is that of descent without it, which is run"),
     }
     # A start of half the size would leave the room that the noise of the steps allows.
     perturb = {"width": 2, "learning_rate": 0.5, "noise_scale": 0.5, "concepts": 2}
@@ -128,15 +133,11 @@ class ConceptsAndSemantics(Claim):
         yield equals("concept component of attention over that of its start", kept, 1.0)
         learnt = {"<w_O, c>": _least(end.output_concepts), "<w_O, d>": _least(end.output_semantics)}
         yield at_least("component of the output layer", learnt, self.output_scale / MUCH_LESS)
-        error = runs.prompt_error.sel(law="trained", drop=True).transpose("time", "seed")
-        steps = [self._steps(time) for time in lab.size.times]
-        passed = [falls_to(steps, error, level, least=0.5 / lab.size.prompts) for level in LEVELS]
-        first, second = np.diff(passed, axis=0)
-        # 1 for an exponential, above 1 for every power of time; the step of a level is interpolated.
-        ratio = np.divide(second, first, out=np.full_like(first, np.nan), where=first > 0)
-        yield at_most("steps from error 0.02 to 0.002 over steps from 0.2 to 0.02", ratio, 1.0)
+        falls = {law: self._slowing(runs.prompt_error.sel(law=law, drop=True), lab.size) for law in LAWS}
+        yield at_most("steps from error 0.02 to 0.002 over steps from 0.2 to 0.02", falls, 1.0)
         unanswerable = 2.0**-self.length
-        yield at_most("error on prompts of the training law", error.isel(time=-1, drop=True), unanswerable)
+        learnt = end.prompt_error.sel(law="trained", drop=True)
+        yield at_most("error on prompts of the training law", learnt, unanswerable)
         others = end.prompt_error.sel(law=list(LAWS[1:]))
         yield at_most("error on prompts of other laws", others, unanswerable)
 
@@ -150,6 +151,15 @@ class ConceptsAndSemantics(Claim):
         learnt = {"b'W_Q b": _least(end.query_semantics), "b'W_K b": _least(end.key_semantics)}
         outvotes = math.sqrt(math.log(self.length - 1) / 2)
         return at_least("semantic component of attention", learnt, outvotes)
+
+    def _slowing(self, error, size):
+        """1 for an exponential, above 1 for every power of time; the step of a level is interpolated."""
+        steps = [self._steps(time) for time in size.times]
+        values = error.transpose("time", "seed")
+        passed = [falls_to(steps, values, level, least=0.5 / size.prompts) for level in LEVELS]
+        first, second = np.diff(passed, axis=0)
+        ratio = np.divide(second, first, out=np.full_like(first, np.nan), where=first > 0)
+        return error.isel(time=0, drop=True).copy(data=ratio)
 
     def _steps(self, time: float) -> int:
         return round(time * self.concepts / (self.learning_rate * self.init_scale))

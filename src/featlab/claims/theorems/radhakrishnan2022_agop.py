@@ -4,13 +4,15 @@ Radhakrishnan, Beaglehole, Pandit and Belkin (2022). $\mathrm{AGOP}(f) = \frac1n
 f(x_i)^\top$ says along which directions $f$ changes. A recursive feature machine is kernel ridge regression with
 the kernel $\exp(-\|x - z\|_M / L)$ whose metric $M$ becomes the AGOP of its own function, again and again. The
 neural feature ansatz is that first layers of trained networks do likewise: $W^\top W \propto
-\mathrm{AGOP}^{1/2}$ with both layers trained from a small, balanced start, $W^\top W \propto \mathrm{AGOP}$
-under a fixed head.
+\mathrm{AGOP}^{1/2}$ with both layers trained from a small, balanced start. Under a fixed head linear networks have
+$W^\top W \propto \mathrm{AGOP}$ (algebra, see `docs/agop.md`); ReLU networks have not.
 
 Labels are $y = g(z_1, z_2)$ of two of the $d$ coordinates of $x \sim N(0, I)$. A product $z_1 z_2$ shows in
 kernel regression once $n$ is of the order of $d^2$, the number of such products, and the first metric has to be
-learnt from that. The AGOP of $z_1 z_2$ has two equal eigenvalues, so all its powers agree. The power is
-therefore judged on $2 (z_1^2 - 1) + z_2^2 - 1$, whose eigenvalues are as 4 to 1. Cosines are taken of matrices
+learnt from that. The AGOP of $z_1 z_2$ has two equal eigenvalues, so all its powers agree. The power, the s with
+the largest cosine of $W^\top W$ with $\mathrm{AGOP}^s$, is therefore judged on $2 (z_1^2 - 1) + z_2^2 - 1$, whose
+eigenvalues are as 4 to 1, and under a fixed head also on $z_1 + z_1 z_2$. It is to be nearer to 1/2 than to 1;
+its interval says more. Cosines are taken of matrices
 less their traces' share of $I$: otherwise an untrained network has a cosine of about 0.8 already.
 
 The network is $\sum_{r \leq N} a_r\, \mathrm{ReLU}(\langle w_r, x \rangle)$, and a start is small and balanced
@@ -19,7 +21,8 @@ if $a_r \sim N(0, \sigma_0^2)$ and $w_r \sim N(0, \sigma_0^2 I/d)$. It is writte
 larger by $1/\sigma_0^2$, which is the same. Steps are $\eta/(1 + N\sigma_0^2)$, for a large start has a large
 kernel. Under the fixed head $a_r \sim N(0, 1/N)$, and steps are $4\eta$, since that kernel hardly grows.
 
-The control begins with $\sigma_0 = 1$, from where both layers reach the same loss lazily.
+The control, on the target that tells powers apart, begins with $\sigma_0 = 1$, from where both layers reach the
+same loss lazily.
 """
 
 from __future__ import annotations
@@ -44,6 +47,7 @@ GAIN = 0.3  # of the error of kernel ridge regression; not from the paper either
 LEARNT = 5  # metrics
 FITTED = 0.05  # of the loss of f = 0, at which a network stops
 LARGE = 1.0  # sigma_0 of the control
+NEARER = 0.75  # between the powers 1/2 and 1
 
 
 class AverageGradientOuterProduct(Claim):
@@ -53,12 +57,12 @@ class AverageGradientOuterProduct(Claim):
     statement = (
         r"\mathrm{AGOP}(f) = \frac1n \sum_{i} \nabla f(x_i) \nabla f(x_i)^\top: \qquad M_{t+1} = "
         r"\mathrm{AGOP}(f_{M_t}) \to U^\top S\, U \text{ for } y = g(Ux), \qquad W^\top W \propto "
-        r"\mathrm{AGOP}(f)^{1/2} \text{ or, with a fixed head, } \mathrm{AGOP}(f)"
+        r"\mathrm{AGOP}(f)^{1/2}; \quad \text{with a fixed head } W^\top W \sim \mathrm{AGOP}(f)^s, \ s < \tfrac34"
     )
     refuted_if = (
         "after five metrics a tenth of the two top eigenvectors lies outside the true plane or the error is above "
-        "0.3 of that of kernel ridge regression, or a first layer has a cosine below 0.9 with the power of AGOP "
-        "or, where both layers train, a larger one with AGOP than with its root"
+        "0.3 of that of kernel ridge regression, or a first layer has a cosine below 0.9 with the root of AGOP, "
+        "a larger one with AGOP itself, or is closest to a power of it that is nearer to 1 than to 1/2"
     )
     reference = """@article{radhakrishnan2024mechanism,
   title   = {Mechanism for Feature Learning in Neural Networks and Backpropagation-Free Machine Learning Models},
@@ -79,16 +83,18 @@ class AverageGradientOuterProduct(Claim):
     control_changes = "both layers begin large, at sigma_0 = 1"
     exploratory = (
         "The targets, width and steps of the ansatz and n >= d^2 were chosen after looking at other seeds, and "
-        "the check of the power was added after the others had been decided."
+        "the checks of the power were added after the others had been decided, with a bound between 1/2 and 1."
     )
     clauses = {
         "metrics of a recursive feature machine find the plane of the labels": "two top eigenvectors*",
         "it errs less than the kernel machine it began with": "test error over*",
         "W'W ~ AGOP^(1/2) with both layers trained": "cosine of W'W with the root of AGOP*",
-        "W'W ~ AGOP with a fixed head": "cosine of W'W with AGOP, fixed head",
-        "with a fixed head the power is 1 and not 1/2": not_judged(
-            "z1 z2 does not tell powers apart; on targets that do, ReLU networks were closer to the root"
+        "the power is 1/2 and not 1": ("cosine of W'W with the root of AGOP less*", "power of AGOP, both*"),
+        "with a fixed head the power is 1": not_judged(
+            "so for linear networks, by algebra; for ReLU networks not: the next clause"
         ),
+        "with a fixed head ReLU networks have a power nearer to 1/2 (measured)": "power of AGOP, fixed head",
+        "with a fixed head AGOP fits z1 z2, of which all powers are alike": "cosine of W'W with AGOP, fixed head*",
         "the ansatz for every target": not_judged("seen not to hold for z1 + z1 z2, where no power of AGOP fits"),
         "deep networks and data sets": not_judged("two layers and Gaussian inputs are run"),
     }
@@ -123,19 +129,23 @@ class AverageGradientOuterProduct(Claim):
         yield at_least("two top eigenvectors in the true plane", after.agop_overlap, ALIGNED)
         gain = after.test_loss / before.test_loss
         yield at_most("test error over that of kernel ridge regression", gain, GAIN)
-        yield self._root(lab.run(self.network(size.steps)))
         told = lab.run(self.network(size.steps, target="two_squares"))
+        yield self._root({"z1 z2": lab.run(self.network(size.steps)), "two squares": told})
         name = "cosine of W'W with the root of AGOP less that with AGOP, both layers trained"
         yield at_least(name, told.feature_root_cosine - told.feature_cosine, 0.0)
-        fixed = lab.run(self.network(size.steps, fixed_head=True))
-        yield at_least("cosine of W'W with AGOP, fixed head", fixed.feature_cosine, ALIGNED)
+        yield at_most("power of AGOP, both layers trained", told.feature_power, NEARER)
+        fixed = lab.run(self.network, steps=size.steps, fixed_head=True, target=["two_squares", "two_stairs"])
+        yield at_most("power of AGOP, fixed head", fixed.feature_power, NEARER)
+        alike = lab.run(self.network(size.steps, fixed_head=True))
+        yield at_least("cosine of W'W with AGOP, fixed head, z1 z2", alike.feature_cosine, ALIGNED)
 
     def control(self, lab):
-        return self._root(lab.run(self.network(lab.size.steps, init_scale=LARGE)))
+        large = lab.run(self.network(lab.size.steps, init_scale=LARGE, target="two_squares"))
+        return self._root({"two squares": large})
 
     def _root(self, runs):
         name = "cosine of W'W with the root of AGOP, both layers trained"
-        return at_least(name, runs.feature_root_cosine, ALIGNED)
+        return at_least(name, {target: one.feature_root_cosine for target, one in runs.items()}, ALIGNED)
 
     def machine(self, target: str, learnt: int = LEARNT, count: int = 2000) -> Experiment:
         """A recursive feature machine that has learnt its metric this many times."""

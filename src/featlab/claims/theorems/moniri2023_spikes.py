@@ -82,7 +82,10 @@ class Spikes(Claim):
         ),
     }
 
-    exploratory = "For the third spike the activation and the step were changed after it had been seen to be lost in the scatter."
+    exploratory = (
+        "For the third spike the activation and the step were changed: with those of the others it was seen to be "
+        "lost in the scatter."
+    )
 
     constant: float = real(default=0.4, above=0)  # c, of the step c n^alpha by which distances are measured
     dimensions: float = real(default=0.2, above=0)  # d / n, there

@@ -66,7 +66,7 @@ def equivalent_errors(
     r"""The same for the Gaussian features that random features are equivalent to: $c_1 W_0 x + c_{>1} z$.
 
     $z \sim N(0, I)$ is drawn anew for every input, and $c_{>1}^2 = \mathbb{E}\,\sigma^2 - c_1^2$. With `spikes`
-    they have so many explicit ones, of the strength that the algorithm's `GiantStep` says.
+    they have that number of explicit ones, of the strength that the algorithm's `GiantStep` says.
     """
     network, start = two_layer(view), view.problem.draw.start
     c = hermite.fixed_coefficients(network.activation, 1)

@@ -595,6 +595,48 @@ DEFECTS = [
         "jnp.max(noise)",
         "probes/test_contrastive.py::test_signal_over_noise_is_that_of_the_view[0]",
     ),
+    Defect(
+        "rows of a start differ in length half as much as they do",
+        "theory/one_step.py",
+        "lengths = 2 * activation.second**2 / psi",
+        "lengths = activation.second**2 / psi",
+        "theory/test_one_step.py::test_two_spikes_on_gaussian_rows_have_the_formula_of_the_page",
+    ),
+    Defect(
+        "the lengths of inputs hide no spike",
+        "theory/one_step.py",
+        "return math.sqrt(lengths / self.width) * self._factors(length, spikes) * self._moments(k)",
+        "return 0.0 * math.sqrt(lengths / self.width) * self._factors(length, spikes) * self._moments(k)",
+        "theory/test_one_step.py::test_the_lengths_of_inputs_hide_even_spikes",
+    ),
+    Defect(
+        "the gap to rank one may fall as n^-1/4",
+        "claims/theorems/moniri2023_rank_one.py",
+        "np.sqrt(runs.n) / np.log(runs.n)",
+        "np.sqrt(runs.n) / np.log(runs.n) ** 2",
+        "claims/test_one_step_settings.py::test_a_gap_to_rank_one_that_falls_too_slowly_is_refuted",
+    ),
+    Defect(
+        "explicit spikes are weak",
+        "claims/settings/spike_gains.py",
+        "STRONG = 150.0",
+        "STRONG = 5.0",
+        "claims/test_one_step_settings.py::test_explicit_spikes_may_pass_for_infinitely_strong",
+    ),
+    Defect(
+        "the waves have a fourth coefficient",
+        "claims/settings/one_step.py",
+        "math.exp(1.5) / (8 * math.sqrt(2))",
+        "math.exp(1.5) / (16 * math.sqrt(2))",
+        "claims/test_one_step_settings.py::test_the_waves_have_three_coefficients_and_not_the_next_two",
+    ),
+    Defect(
+        "Gaussian features after a step have no spikes",
+        "probes/ridge.py",
+        "return gaussian + explicit_spikes(view, batch, spikes) if spikes else gaussian",
+        "return gaussian",
+        "probes/test_ridge_errors.py::test_equivalent_features_have_the_spikes_of_a_step",
+    ),
 ]
 
 

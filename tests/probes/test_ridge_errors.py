@@ -152,6 +152,22 @@ def test_equivalent_features_of_a_linear_activation_are_the_features_themselves(
     assert_allclose(equivalent["equivalent_test_error"], features["ridge_test_error"], rtol=1e-6)
 
 
+def test_equivalent_features_have_the_spikes_of_a_step():
+    """With a linear activation nothing is random in them: F_0 and one spike, as explicit ones have it."""
+    with jax.enable_x64(True):
+        network = fl.networks.TwoLayer(width=WIDTH, activation=fl.networks.identity)
+        linear = view_of(DATA, network, GiantStep(eta=ETA))
+        probes = (
+            ridge_errors(penalty=(0.1,), spikes=(0, 1), count=8),
+            equivalent_errors(penalty=(0.1,), spikes=1, count=8),
+        )
+        explicit, equivalent = eqx.filter_jit(lambda view: [probe(view) for probe in probes])(linear)
+    ours = float(equivalent["equivalent_train_error"][0])
+    before, after = np.asarray(explicit["ridge_train_error"][0])
+    assert_allclose(ours, after, rtol=1e-6)
+    assert abs(after / before - 1) > 1e-4
+
+
 def test_equivalent_features_have_the_errors_of_random_features():
     """The Gaussian model in place of the ReLU, against the limit it was made for; scatter of 16 draws is 3 %."""
     n, d, width, penalty = 200, 100, 200, 0.01

@@ -141,6 +141,30 @@ def test_lengths_matter_from_the_second_spike_on_and_not_to_rows_of_length_one()
         assert np.all(np.array(more)[:, 0] > np.array(printed[1:])[:, 0])
 
 
+def test_two_spikes_on_gaussian_rows_have_the_formula_of_the_page():
+    for phi, psi, penalty, teacher in teachers(20):
+        m1, m2, *_ = random_features.traces(phi, psi, penalty, WITH_LENGTHS)
+        first, second = teacher.coefficients[:2]
+        b = one_step.squared_length(phi, teacher)
+        free = 1 - psi / phi * (1 - penalty * psi / phi * m1)
+        primed = m1 / (1 + free * 2 * WITH_LENGTHS.second**2 / psi * psi / phi * m1)
+        added = 4 * first**4 * second**2 / b**2 * m1**2 / (2 * m1 + primed)
+        expected = psi * penalty / phi * (first**4 / b * m2 + added)
+        drop, _ = one_step.gains(phi, psi, penalty, WITH_LENGTHS, teacher, 2)
+        assert_allclose(drop, expected, rtol=1e-12)
+
+
+def test_the_lengths_of_inputs_hide_even_spikes():
+    """Products of a^k with the constant vector of squared length 2 c_2^2 / psi, along which features feel them."""
+    step, length, lengths = Step(2.0, 50, (0.0, 0.6, -0.3, 0.2)), 1.3, 0.16
+    a = np.random.default_rng(0).normal(size=(1_000_000, 1)) / sqrt(50)
+    theta = [0.6**k * step.coefficients[k] * (2.0 * length) ** k for k in (1, 2, 3)]
+    constant = sqrt(lengths / 50)
+    measured = [50 * np.mean(theta[k - 1] * a**k * constant) for k in (1, 2, 3)]
+    assert_allclose(measured, step.hidden(length, 3, lengths), atol=1e-3)
+    assert measured[1] < -0.04
+
+
 @pytest.mark.parametrize("psi", [0.3, 1.0])
 def test_rows_of_differing_length_explain_part_of_a_constant(psi):
     """1'R1 is m_1' psi / phi for Gaussian rows, tr R for rows of length one; R depends on the features alone."""

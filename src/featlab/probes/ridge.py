@@ -60,10 +60,13 @@ def ridge_errors(
     equivalent_test_error=_TEST,
     equivalent_test_error_se=_ERROR,
 )
-def equivalent_errors(view: View, *, penalty: tuple[float, ...] = (0.01,), count: int = TEST_INPUTS):
+def equivalent_errors(
+    view: View, *, penalty: tuple[float, ...] = (0.01,), spikes: int = 0, count: int = TEST_INPUTS
+):
     r"""The same for the Gaussian features that random features are equivalent to: $c_1 W_0 x + c_{>1} z$.
 
-    $z \sim N(0, I)$ is drawn anew for every input, and $c_{>1}^2 = \mathbb{E}\,\sigma^2 - c_1^2$.
+    $z \sim N(0, I)$ is drawn anew for every input, and $c_{>1}^2 = \mathbb{E}\,\sigma^2 - c_1^2$. With `spikes`
+    they have that number of explicit ones, of the strength that the algorithm's `GiantStep` says.
     """
     network, start = two_layer(view), view.problem.draw.start
     c = hermite.fixed_coefficients(network.activation, 1)
@@ -73,7 +76,8 @@ def equivalent_errors(view: View, *, penalty: tuple[float, ...] = (0.01,), count
 
     def features(batch, key):
         noise = jax.random.normal(key, (len(batch.mask), len(weights)), jnp.float32)
-        return c[1] * flat(batch) @ weights.T + rest * noise
+        gaussian = c[1] * flat(batch) @ weights.T + rest * noise
+        return gaussian + explicit_spikes(view, batch, spikes) if spikes else gaussian
 
     fit = _fit(view, features, penalty, [view.problem.samples(1)], count)
     return {f"equivalent_{name}": value for name, value in fit.items()}
@@ -122,14 +126,17 @@ def _test_moments(view, features, heads, count):
 
 def spiked_features(view: View, batch: Batch, spikes: int):
     r"""$F_\ell = F_0 + \sum_{k \leq \ell} c_1^k c_k \eta^k (\tilde X \beta)^{\circ k} (a^{\circ k})^\top$."""
+    features = view.problem.features(view.problem.draw.start, batch.inputs)
+    return features + explicit_spikes(view, batch, spikes)
+
+
+def explicit_spikes(view: View, batch: Batch, spikes: int):
+    r"""$\sum_{k \leq \ell} c_1^k c_k \eta^k (\tilde X \beta)^{\circ k} (a^{\circ k})^\top$."""
     network, start = two_layer(view), view.problem.draw.start
     c = hermite.fixed_coefficients(network.activation, spikes)
     head, seen = network.head(start), flat(batch) @ beta(view)
     eta = giant_step(view.algorithm).size(jnp.sum(view.training.mask).astype(float))
-    features = view.problem.features(start, batch.inputs)
-    for k in range(1, spikes + 1):
-        features = features + (c[1] * eta) ** k * c[k] * jnp.outer(seen**k, head**k)
-    return features
+    return sum((c[1] * eta) ** k * c[k] * jnp.outer(seen**k, head**k) for k in range(1, spikes + 1))
 
 
 def beta(view: View):

@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
+import jax.numpy as jnp
 import xarray as xr
 
 from featlab.algorithms import GiantStep
@@ -24,7 +25,18 @@ MONIRI = """@inproceedings{moniri2024theory,
   year      = {2024}
 }"""
 
-STUDENT = centred(relu)
+_A, _B = math.exp(1.5) / (8 * math.sqrt(2)), math.exp(1.5) / (16 * math.sqrt(2))
+
+
+def waves(z):
+    r"""$z + 2 \sin(z + \frac\pi4) - B \sin 2z - A \cos 2z$: bounded derivatives, $c_1 c_2 c_3 \neq 0 = c_4 = c_5$.
+
+    Powers of the learnt direction of degree k + 2 add to those of degree k at finite sizes: here they do not.
+    """
+    return z + 2 * jnp.sin(z + math.pi / 4) - _B * jnp.sin(2 * z) - _A * jnp.cos(2 * z)
+
+
+STUDENT, WAVES = centred(relu), centred(waves)
 DIMENSIONS, NEURONS = 0.5, 0.4  # d/n and N/n
 
 

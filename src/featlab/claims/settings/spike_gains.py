@@ -11,10 +11,14 @@ from featlab.algorithms import GiantStep
 from featlab.claims import Lab
 from featlab.claims.settings import one_step as shared
 from featlab.experiment import Experiment
+from featlab.networks import hermite_series
 from featlab.probes import ridge_errors
-from featlab.theory import one_step, random_features
+from featlab.theory import hermite, one_step, random_features
 
-STRONG = 300.0  # a step that makes the theorem's explicit spikes 30 times and more as long as the bulk
+STRONG = 150.0  # c_1 eta of a step that makes the theorem's explicit spikes 30 times and more as long as the bulk
+CUBIC = "y = H1 + H2/2 + H3/5 + noise/10"  # for three spikes, with a student whose c_3 is not 0
+CUBIC_STUDENT = shared.WAVES
+SETTINGS = shared.SETTINGS | {CUBIC: shared.Setting(hermite_series((0, 1, 1 / 2, 1 / 5)), 0.1)}
 SPIKES_OF_A_STEP = 4  # beyond, they are too weak to count at these sizes
 
 
@@ -27,24 +31,30 @@ class Gains(NamedTuple):
     neurons: float  # N / n
     test_inputs: int
 
-    def real(self, n: int, teacher: str, alpha: float, holdout: int = 1, steps: int = 1) -> Experiment:
-        r"""A step of size $n^\alpha$; the head is fitted on fresh data, or on those of the step (holdout 0)."""
+    def real(
+        self, n: int, teacher: str, alpha: float, holdout: int = 1, steps: int = 1, constant: float = 1.0
+    ) -> Experiment:
+        r"""A step of size $c n^\alpha$; the head is fitted on fresh data, or on those of the step (holdout 0)."""
         probe = ridge_errors(penalty=(self.penalty,), holdout=holdout, count=self.test_inputs)
-        return self._stated(n, teacher, GiantStep(alpha=alpha), probe, steps)
+        return self._stated(n, teacher, GiantStep(alpha=alpha, constant=constant), probe, steps)
 
     def explicit(self, n: int, teacher: str) -> Experiment:
-        """The features of the start with 0, 1 and 2 explicit spikes, all of them strong."""
-        probe = ridge_errors(penalty=(self.penalty,), spikes=(0, 1, 2), count=self.test_inputs)
-        return self._stated(n, teacher, GiantStep(eta=STRONG), probe, steps=0)
+        """The features of the start with 0, 1, 2 and, for the cubic teacher, 3 strong explicit spikes."""
+        spikes = (0, 1, 2, 3) if teacher == CUBIC else (0, 1, 2)
+        probe = ridge_errors(penalty=(self.penalty,), spikes=spikes, count=self.test_inputs)
+        c = hermite.coefficients(student(teacher), 1)[1]
+        return self._stated(n, teacher, GiantStep(eta=STRONG / c), probe, steps=0)
 
-    def formula(self, n: int, teacher: str, spikes: int, alpha: float | None = None) -> float:
+    def formula(
+        self, n: int, teacher: str, spikes: int, alpha: float | None = None, constant: float = 1.0
+    ) -> float:
         """The theory's drop; with infinitely strong spikes unless the step is given."""
         experiment = self.explicit(n, teacher)
-        student = random_features.Activation.of(shared.STUDENT)
+        activation = random_features.Activation.of(student(teacher))
         width = shared.network(experiment).width
-        step = None if alpha is None else one_step.Step.of(shared.STUDENT, n**alpha, width)
-        known = shared.SETTINGS[teacher].teacher
-        both = one_step.gains(*shared.proportions(experiment), self.penalty, student, known, spikes, step)
+        step = None if alpha is None else one_step.Step.of(student(teacher), constant * n**alpha, width)
+        known = SETTINGS[teacher].teacher
+        both = one_step.gains(*shared.proportions(experiment), self.penalty, activation, known, spikes, step)
         return both[("train", "test").index(self.error)]
 
     def explicit_drops(self, lab: Lab, n: int, teachers: Sequence[str], spikes: int) -> xr.DataArray:
@@ -72,15 +82,23 @@ class Gains(NamedTuple):
         )
         return (before - after).transpose("teacher", "alpha", "seed") / law
 
-    def in_first_steps(self, lab: Lab, n: int, teacher: str, alpha: float) -> xr.DataArray:
-        """The drop after a real step in units of what one infinitely strong spike is worth."""
+    def over_the_limit(
+        self, lab: Lab, n: int, teacher: str, alpha: float, spikes: int, constant: float = 1.0
+    ) -> xr.DataArray:
+        r"""The drop after a real step of size $c n^\alpha$ over what infinitely strong spikes are worth."""
         before = self._read(lab.run(self.explicit, n=n, teacher=teacher)).sel(spikes=0)
-        after = self._read(lab.run(self.real, n=n, teacher=teacher, alpha=alpha))
-        return (before - after) / self.formula(n, teacher, 1)
+        after = self._read(lab.run(self.real, n=n, teacher=teacher, alpha=alpha, constant=constant))
+        return (before - after) / self.formula(n, teacher, spikes)
 
     def _read(self, runs: xr.Dataset) -> xr.DataArray:
         return runs[f"ridge_{self.error}_error"].sel(penalty=self.penalty)
 
     def _stated(self, n: int, teacher: str, algorithm: GiantStep, probe: Any, steps: int) -> Experiment:
         sizes: dict[str, Any] = {"dimensions": self.dimensions, "neurons": self.neurons}
-        return shared.stated(n, shared.SETTINGS[teacher], algorithm, [probe], steps=steps, **sizes)
+        given = {"steps": steps, "activation": student(teacher), **sizes}
+        return shared.stated(n, SETTINGS[teacher], algorithm, [probe], **given)
+
+
+def student(teacher: str):
+    """The activation that goes with a teacher."""
+    return CUBIC_STUDENT if teacher == CUBIC else shared.STUDENT

@@ -170,7 +170,9 @@ def _escape(x, w, heads, push, moves):
         return width * jnp.concatenate([one.ravel() for one in all_slopes(particles)[1:]])
 
     mobile = jnp.append(jnp.ones(width * FEATURES), jnp.full(w.size, moves))
-    values = jnp.linalg.eigvalsh(_hessian(slope, saddle))
+    hessian = _hessian(slope, saddle)
+    least = jnp.linalg.eigvalsh(hessian)[0]
+    values = jnp.linalg.eigvalsh(hessian * jnp.outer(mobile, mobile))  # of what moves: the time that it takes
     size = jnp.linalg.norm(saddle)
     start = saddle + PUSH * size * mobile * push / jnp.linalg.norm(push)
     between = EFOLDS / -values[0] / RECORDS
@@ -192,7 +194,7 @@ def _escape(x, w, heads, push, moves):
         return here, (jnp.linalg.norm(here - saddle) / size, all_slopes(here)[0])
 
     _, (distance, losses) = jax.lax.scan(record, start, None, RECORDS)
-    return values[0], between * (1 + jnp.arange(RECORDS)), distance, all_slopes(saddle)[0] - losses
+    return least, between * (1 + jnp.arange(RECORDS)), distance, all_slopes(saddle)[0] - losses
 
 
 _all_escapes = jax.jit(jax.vmap(_escape, in_axes=(0, 0, 0, 0, None)))

@@ -31,14 +31,19 @@ def risks(
     x = COORDINATES[law](rng, (n, len(spectrum))) * np.sqrt(spectrum)
     if shared:
         x *= np.sqrt(rng.choice(SQUARES, (n, 1)))
-    values, vectors = np.linalg.eigh(x @ x.T)
+    return exact_risks(x, spectrum, target, 1.0, penalties, noise)
+
+
+def exact_risks(x: Any, spectrum: Any, target: Any, metric: Any, penalties: Any, noise: float) -> list[float]:
+    r"""Given the inputs, of ridge regression under a metric, $W^\top W = \mathrm{diag}(\text{metric})$."""
+    values, vectors = np.linalg.eigh((x * metric) @ x.T)
     turned = vectors.T @ x
     seen = (turned * target) @ turned.T
-    felt = (turned * spectrum) @ turned.T
-    along = np.sum(turned**2 * spectrum * target, axis=1)
+    felt = (turned * spectrum * metric**2) @ turned.T
+    along = np.sum(turned**2 * spectrum * target * metric, axis=1)
     found = []
     for penalty in penalties:
-        inverse = 1 / (np.maximum(values, 0) + n * penalty)
+        inverse = 1 / (np.maximum(values, 0) + len(x) * penalty)
         error = inverse[:, None] * felt * inverse
         bias = np.sum(spectrum * target) - 2 * along @ inverse + np.sum(error * seen)
         found.append(float(bias + noise * np.trace(error)))

@@ -38,7 +38,7 @@ MASSES = MASSES / np.sum(MASSES)
 
 
 def curvatures(seeds: Sequence[int], k: int) -> dict[str, np.ndarray]:
-    """At a critical point that misses one feature of k: the curvature in units of L^2, and 4 L^2 over it."""
+    """At a critical point that misses one feature of k: 4 L^2 over the curvature."""
     drawn = []
     for rng in map(np.random.default_rng, seeds):
         taught, useless = _variances(rng.uniform(*STEEP, 2))
@@ -48,8 +48,7 @@ def curvatures(seeds: Sequence[int], k: int) -> dict[str, np.ndarray]:
         own = turn @ np.diag(np.append((1 - LEARNT) ** 2 * useless, learnt**2 * taught)) @ turn.T
         drawn.append((taught / k**2 * np.eye(k), cross, own))
     _, _, curvature, _ = _bounds(drawn)
-    in_losses = -curvature / np.array([true[0, 0] / 2 for true, *_ in drawn]) ** 2
-    return {"curvature": in_losses, "ratio": 4 / in_losses}
+    return {"ratio": -4 * np.array([true[0, 0] / 2 for true, *_ in drawn]) ** 2 / curvature}
 
 
 def slopes(seeds: Sequence[int]) -> dict[str, np.ndarray]:
@@ -65,7 +64,7 @@ def slopes(seeds: Sequence[int]) -> dict[str, np.ndarray]:
     return {"ratio": bound / slope}
 
 
-def falls(seeds: Sequence[int], k: int, ratio: int, length: float = 1.0) -> dict[str, np.ndarray]:
+def falls(seeds: Sequence[int], k: int, one_in: int, length: float = 1.0) -> dict[str, np.ndarray]:
     """The squared slope over R times the fall of the loss, second layers flowing, from random second layers.
 
     Every neuron has an axis of its own. The loss is below r/2 for one feature, above for two. The teacher's second
@@ -77,28 +76,28 @@ def falls(seeds: Sequence[int], k: int, ratio: int, length: float = 1.0) -> dict
         heads *= (rng.uniform(size=NEURONS) ** (1 / k) / np.linalg.norm(heads, axis=1))[:, None]
         drawn.append((_variances(rng.uniform(*STEEP, 1)) * np.eye(NEURONS), heads))
     teacher = np.zeros((NEURONS, k))
-    count = NEURONS // ratio
-    teacher[np.arange(count), np.arange(count) % k] = length * ratio  # its density ratio times its heads
+    count = NEURONS // one_in
+    teacher[np.arange(count), np.arange(count) % k] = length * one_in  # its density ratio times its heads
     with jax.enable_x64(True):
         found = _falls(*(jnp.asarray(np.stack(one)) for one in zip(*drawn)), jnp.asarray(teacher))
-    return {"ratio": np.asarray(found) / ratio}
+    return {"ratio": np.asarray(found) / one_in}
 
 
-def eigenvalues(seeds: Sequence[int], ratio: int) -> dict[str, np.ndarray]:
+def eigenvalues(seeds: Sequence[int], one_in: int) -> dict[str, np.ndarray]:
     """At a critical point that misses the one feature: 4 L^2 / R over the smallest eigenvalue of the Hessian.
 
     The teacher has N/R neurons on one axis, the student all others on another.
     """
-    count = NEURONS // ratio
+    count = NEURONS // one_in
     taught = np.arange(NEURONS) < count
     grams = []
     for rng in map(np.random.default_rng, seeds):
         seen = np.tanh(rng.uniform(*STEEP, NEURONS)[:, None] * NODES)
         grams.append((seen * MASSES) @ seen.T * (taught[:, None] == taught))
     with jax.enable_x64(True):
-        heads, teacher = (~taught)[:, None].astype(float), ratio * taught[:, None].astype(float)
+        heads, teacher = (~taught)[:, None].astype(float), one_in * taught[:, None].astype(float)
         found = _eigenvalues(jnp.asarray(np.stack(grams)), jnp.asarray(heads), jnp.asarray(teacher))
-    return {"ratio": np.asarray(found) / ratio}
+    return {"ratio": np.asarray(found) / one_in}
 
 
 def _variances(steep: np.ndarray) -> np.ndarray:

@@ -85,7 +85,7 @@ class InContextLearning(Claim):
     clauses = {
         "with the best attention the features are learnt": "variance missed by static",
         "so they are with births, deaths and perturbations": "variance missed by modified",
-        "so they are with attention trained together with them, as the paper reports of its experiment": not_judged(
+        "so they are with attention trained together with them, as in the paper's experiment": not_judged(
             "the theorem is about the best attention. Trained with the features, 3 of 24 runs and 2 of 12 "
             "others ended at the saddle of one missing feature, with four times the steps too; some 300 seeds "
             "would tell whether that is more than the 15 % of runs that a verdict allows"
@@ -95,7 +95,7 @@ class InContextLearning(Claim):
         "10,000 prompts of 1,000 pairs": not_judged(
             "training is on the expected risk of long prompts and many tasks, the limit that the theorem is "
             "about. With n pairs the least risk is higher by (k + 1)/n of the variance for Gaussian features, "
-            "0.6 % here. At the paper's size static missed 5 % and attention 20 to 28 %, with one schedule and 2 seeds"
+            "0.6 % here. At the paper's size static missed 5 % and attention 20 to 28 % (one schedule, 2 seeds)"
         ),
     }
 

@@ -66,7 +66,7 @@ def test_coordinates_have_variance_one_and_a_shared_factor_keeps_it(law):
     assert np.mean(SQUARES) == 1
 
 
-def test_noise_is_not_fitted_beyond_the_edge_and_a_learnt_decay_is_nearly_as_good_as_the_best():
+def test_the_edge_of_noise_and_a_learnt_decay():
     assert_allclose(noise_edge(0.5, 100, 400), 0.5 * 1.5**2)
     learnt = over_the_best(SEEDS, EXAMPLES["harmful"], 12, 0.25)["ratio"]
     given = over_the_best(SEEDS, EXAMPLES["harmful"], 12, 0.25, learnt=False)["ratio"]

@@ -8,7 +8,7 @@ from numpy.testing import assert_allclose
 
 from featlab.claims.settings import saturated_features as saturated
 from featlab.claims.settings.learnt_decay import over_the_best
-from featlab.claims.settings.metric import EXAMPLES, noise_edge
+from featlab.claims.settings.metric import noise_edge
 from featlab.claims.settings.ridge_inputs import COORDINATES, SQUARES, exact_risks, risks
 from featlab.objectives.in_context import Moments
 from featlab.probes.in_context import saddle_bounds
@@ -68,6 +68,6 @@ def test_coordinates_have_variance_one_and_a_shared_factor_keeps_it(law):
 
 def test_the_edge_of_noise_and_a_learnt_decay():
     assert_allclose(noise_edge(0.5, 100, 400), 0.5 * 1.5**2)
-    learnt = over_the_best(SEEDS, EXAMPLES["harmful"], 12, 0.25)["ratio"]
-    given = over_the_best(SEEDS, EXAMPLES["harmful"], 12, 0.25, learnt=False)["ratio"]
+    learnt = over_the_best(SEEDS, "harmful", 12, 0.25)["ratio"]
+    given = over_the_best(SEEDS, "harmful", 12, 0.25, learnt=False)["ratio"]
     assert np.all(np.array(learnt) >= 1) and np.mean(learnt) < 1.4 and np.min(given) > 4

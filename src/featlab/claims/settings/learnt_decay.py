@@ -10,7 +10,7 @@ from collections.abc import Sequence
 import numpy as np
 import scipy.optimize
 
-from featlab.claims.settings.metric import Example, noise_edge
+from featlab.claims.settings.metric import EXAMPLES, noise_edge
 from featlab.claims.settings.ridge_inputs import exact_risks
 
 TASKS = 20  # m / n
@@ -22,20 +22,21 @@ PENALTIES = np.geomspace(
 
 
 def over_the_best(
-    seeds: Sequence[int], example: Example, n: int, noise: float, learnt: bool = True
+    seeds: Sequence[int], example: str, n: int, noise: float, learnt: bool = True
 ) -> dict[str, list[float]]:
     r"""The risk at the least criterion over that with $W^\top W = \Sigma_\beta$ and $n\lambda = \sigma^2$.
 
     Where the decay is not `learnt` it is 0, and the penalty alone is.
     """
-    j = np.arange(1, n**example.growth + 1)
-    spectrum, target = np.asarray(example.spectrum(n)(j)), np.asarray(example.target(n)(j))
+    law = EXAMPLES[example]
+    j = np.arange(1.0, n**law.growth + 1)
+    spectrum, target = law.spectrum(n)(j), law.target(n)(j)
     weight = BEYOND * noise_edge(noise, n, TASKS * n)
     found = []
     for rng in map(np.random.default_rng, seeds):
         x = rng.standard_normal((n, len(j))) * np.sqrt(spectrum)
-        law = np.linalg.cholesky((x * target) @ x.T + noise * np.eye(n))
-        labels = law @ rng.standard_normal((n, TASKS * n))
+        root = np.linalg.cholesky((x * target) @ x.T + noise * np.eye(n))
+        labels = root @ rng.standard_normal((n, TASKS * n))
         moments = labels @ labels.T / (TASKS * n)
 
         def least(p):

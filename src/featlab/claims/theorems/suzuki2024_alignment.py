@@ -153,7 +153,7 @@ class Alignment(Claim):
         return lab.run(self.experiment, a=decays, beyond=beyond, **size).ridge_risk.isel(penalty=0)
 
     def _tuned(self, lab, decays, share=0.0):
-        """The risk at the best penalty, of ridge regression under a metric of this decay over a; 0 is none."""
+        """The risk at the best penalty under a metric whose decay is this share of a."""
         return self._given(lab, decays, share).min("penalty")
 
     def _given(self, lab, decays, share):

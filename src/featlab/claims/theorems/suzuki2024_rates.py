@@ -147,7 +147,7 @@ class Rates(Claim):
         return self._learnt(lab, learnt=False)
 
     def _learnt(self, lab, learnt=True):
-        known = {"example": EXAMPLES["harmful"], "noise": self.label_noise**2, "learnt": learnt}
+        known = {"example": "harmful", "noise": self.label_noise**2, "learnt": learnt}
         read = lab.measure(over_the_best, n=lab.size.learnt, **known)
         return at_most("risk with a learnt decay over that with W'W = Sigma_beta, harmful", read.ratio, LOST)
 

@@ -16,7 +16,7 @@ identity here. Measured are:
   cent, the gap of a quadratic potential falling at $2\alpha\tau$ exactly, and a constant 1.5 times too large
   fails;
 * the same where it has several wells, with the $\alpha$ of Barthe and Roberto's integrals, the smallest on the
-  way. That $\alpha$ is a fourth of the best one or so, and the constant is not tested;
+  way. That $2\alpha\tau$ is a fourth of the rate or less, and the constant is not tested;
 * the late rate. Tanh is odd, so F sees the even part of $\mu$ alone, and the slowest mode, which carries mass
   from one side to the other, is that of the Gibbs law of the potential at the end, frozen: the late rate must
   be twice its spectral gap, with no constant left (margin 5 %);

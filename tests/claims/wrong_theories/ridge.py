@@ -98,7 +98,7 @@ RIVALS = [
     ),
     Rival(
         "kim2024_icl", "half a feature's variance for each feature too many", judging(half_of_what_is_missed), "*",
-        size={"neurons": 100, "batch": 128, "steps": 100},
+        size={"neurons": 60, "batch": 64, "steps": 50},
     ),
     Rival(
         "suzuki2024_metric", "the level of the threshold is s'^2 / n", judging(level_without_noise), "*",

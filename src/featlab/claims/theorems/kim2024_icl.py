@@ -79,7 +79,7 @@ class InContextLearning(Claim):
         "laptop": Size(seeds=24, neurons=500, batch=512, steps=600),
         "full": Size(seeds=24, neurons=500, batch=1000, steps=3000),
     }
-    minutes = 6.0
+    minutes = 5.0
     control_changes = "the first layer stays at its start"
 
     clauses = {

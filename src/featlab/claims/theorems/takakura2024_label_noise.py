@@ -54,7 +54,7 @@ class LabelNoise(Claim):
         "laptop": Size(seeds=24, draws=8000),
         "full": Size(seeds=64, draws=20_000),
     }
-    minutes = 0.5
+    minutes = 1.0
     control_changes = "the noise is drawn once, with the labels"
 
     clauses = {

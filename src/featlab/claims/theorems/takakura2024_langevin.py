@@ -74,7 +74,7 @@ class LangevinRate(Claim):
         "laptop": Size(seeds=24, tau=(0.04, 0.08, 0.16)),
         "full": Size(seeds=24, tau=(0.04, 0.08, 0.16)),
     }
-    minutes = 1.0
+    minutes = 1.5
     control_changes = "the start is even, and has nothing of the slow mode"
 
     clauses = {

@@ -27,6 +27,7 @@ class Defect(NamedTuple):
 REFERENCE = "engine/test_reference.py::test_run_equals_a_plain_numpy_implementation"
 PRODUCTS = "problem/test_gram.py::test_training_in_products_gives_the_same_numbers"
 STRATEGY = "algorithms/test_strategies.py::test_a_strategy_equals_its_update_in_"
+SOBOLEV = "test_a_quadratic_potential_has_its_log_sobolev_constant_and_barthe_and_robertos_bounds_of_it"
 DEFECTS = [
     Defect(
         "descent goes uphill",
@@ -636,6 +637,55 @@ DEFECTS = [
         "return gaussian + explicit_spikes(view, batch, spikes) if spikes else gaussian",
         "return gaussian",
         "probes/test_ridge_errors.py::test_equivalent_features_have_the_spikes_of_a_step",
+    ),
+    Defect(
+        "a log-Sobolev constant with 1/2 for e^2",
+        "theory/mean_field.py",
+        "np.log1p(np.e**2 / tail)",
+        "np.log1p(0.5 / tail)",
+        f"theory/test_mean_field.py::{SOBOLEV}",
+    ),
+    Defect(
+        "the convexity of a potential without the temperature",
+        "theory/mean_field.py",
+        "self.cell**2 / self.temperature)",
+        "self.cell**2)",
+        f"theory/test_mean_field.py::{SOBOLEV}",
+    ),
+    Defect(
+        "the slope towards the teacher has the constant 6",
+        "probes/in_context.py",
+        "slope_bound = -4 * loss",
+        "slope_bound = -6 * loss",
+        "claims/test_ridge_settings.py::test_the_bounds_of_the_saddle_are_their_formulas",
+    ),
+    Defect(
+        "the curvature's bound has lost its k",
+        "probes/in_context.py",
+        "loss**2 / (features * longest**2",
+        "loss**2 / (longest**2",
+        "claims/test_ridge_settings.py::test_the_bounds_of_the_saddle_are_their_formulas",
+    ),
+    Defect(
+        "label noise of every task is set against the first task's loss",
+        "probes/mean_field.py",
+        "losses - losses[task]",
+        "losses - losses[0]",
+        "probes/test_mean_field.py::test_label_noise_of_several_tasks_costs_as_much_as_of_one",
+    ),
+    Defect(
+        "the edge from which on noise is not fitted, without its root",
+        "claims/settings/metric.py",
+        "(1 + np.sqrt(n / tasks)) ** 2",
+        "(1 + n / tasks) ** 2",
+        "claims/test_ridge_settings.py::test_the_edge_of_noise_and_a_learnt_decay",
+    ),
+    Defect(
+        "the risk under a metric forgets it in one term",
+        "claims/settings/ridge_inputs.py",
+        "spectrum * target * metric, axis=1",
+        "spectrum * target, axis=1",
+        "claims/test_ridge_settings.py::test_exact_risks_are_those_of_the_estimator_written_out",
     ),
 ]
 

@@ -57,6 +57,16 @@ def least_loss(features, labels, penalty, fitted_to=None):
     return np.mean((labels - phi @ head) ** 2) + penalty * head @ head
 
 
+def test_label_noise_of_several_tasks_costs_as_much_as_of_one():
+    """Each task has noise of its own, and is judged on its own labels."""
+    law = fl.data.power_law(0)
+    tasks = fl.data.LinearRegression(n=N, d=4, spectrum=law, target=law, tasks=3, label_noise=0.2)
+    history = fl.run(experiment(data=tasks, probes=PROBES[2:], steps=0), seeds=1, progress=False)
+    read = history.isel(seed=0, step=-1)
+    assert_allclose(read.label_noise_excess / read.label_noise_formula, 1, atol=0.06)
+    assert_allclose(read.label_noise_trace, read.label_noise_formula.isel(half_width=0) * 3 / 0.25, rtol=1e-9)
+
+
 def test_energies(read):
     features, labels = read.features.values, read.labels.values
     assert_allclose(read.objective_value, least_loss(features, labels, PENALTY), rtol=1e-9)

@@ -4,6 +4,8 @@ import dataclasses
 
 import numpy as np
 import pytest
+import scipy.integrate
+import scipy.stats
 from numpy.testing import assert_allclose
 
 import featlab as fl
@@ -140,6 +142,19 @@ def test_the_spectral_gap_is_that_of_the_generator(field):
     low, high = field.sobolev(potential)
     # A log-Sobolev inequality implies one of Poincaré: alpha tau is at most the gap.
     assert low * field.temperature < values[1] and low < high
+
+
+def test_a_quadratic_potential_has_its_log_sobolev_constant_and_barthe_and_robertos_bounds_of_it(free):
+    potential = free.potential(free.minimiser())
+    assert_allclose(free.convexity(potential), 2 * free.confinement / free.temperature, rtol=1e-9)
+    x = np.linspace(0, 6, 60_001)
+    deviation = np.sqrt(free.temperature / (2 * free.confinement))
+    tail, density = scipy.stats.norm.sf(x / deviation), scipy.stats.norm.pdf(x / deviation) / deviation
+    path = scipy.integrate.cumulative_trapezoid(1 / density, x, initial=0)
+    low, high = (np.max(tail * np.log1p(one / tail) * path) for one in (np.e**2, 0.5))
+    bounds = free.sobolev(potential)
+    assert_allclose(bounds.high, 2 / high, rtol=0.01)
+    assert 0.9 / (2 * low) < bounds.low < 1 / (2 * low)  # a cell counts on both sides there, to be safe
 
 
 # ---- Bad input

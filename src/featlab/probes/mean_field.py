@@ -91,18 +91,22 @@ def label_noise_excess(
     r"""What it costs to fit the head to labels with noise $\tilde\epsilon \sim U[-s, s]$ and to be judged without.
 
     $G$ is computed as it is defined: ridge regression on $y + \tilde\epsilon$, then loss and penalty on $y$. Its
-    mean is over that many draws; `label_noise_trace` needs none, since $G - F$ is quadratic in the noise.
+    mean is over that many draws, which several tasks share among them in turn; `label_noise_trace` needs none,
+    since $G - F$ is quadratic in the noise.
     """
     features, labels, n = regression(view.problem.network, view.params, view.training)
-    kernel, target, rows = features @ features.T, labels[:, :1], len(labels)
+    kernel, (rows, tasks) = features @ features.T, labels.shape
     key = jax.random.fold_in(view.problem.draw.test_key, 17)
     keys = jax.vmap(lambda row: jax.random.fold_in(key, row))(jnp.arange(rows))
     shape = (len(half_width), draws)
     coins = jax.vmap(lambda one: jax.random.uniform(one, shape, jnp.float32, -1.0, 1.0))(keys)
     noise = coins.astype(float) * jnp.array(half_width)[None, :, None]
-    # No noise, all draws for each half width, and the unit vectors; a row that does not count has no features,
-    # and what is added to its label costs nothing.
-    added = jnp.concatenate([jnp.zeros((rows, 1)), noise.reshape(rows, -1), jnp.eye(rows)], axis=1)
+    # Each task without noise, all draws for each half width, and the unit vectors; a row that does not count has
+    # no features, and what is added to its label costs nothing.
+    added = jnp.concatenate([jnp.zeros((rows, tasks)), noise.reshape(rows, -1), jnp.eye(rows)], axis=1)
+    turns = jnp.tile(jnp.arange(draws) % tasks, len(half_width))
+    task = jnp.concatenate([jnp.arange(tasks), turns, jnp.zeros(rows, int)])
+    target = labels[:, task]
 
     def one(weight):
         level = n * weight
@@ -110,7 +114,7 @@ def label_noise_excess(
         dual = inverse @ (target + added)  # of the head that is fitted to these labels
         fitted = kernel @ dual
         losses = (jnp.sum((target - fitted) ** 2, axis=0) + level * jnp.sum(dual * fitted, axis=0)) / n
-        excess, freedom = losses[1:] - losses[0], rows - level * jnp.trace(inverse)
+        excess, freedom = (losses - losses[task])[tasks:], rows - level * jnp.trace(inverse)
         return {
             "label_noise_excess": jnp.mean(excess[: noise[0].size].reshape(shape), axis=1),
             "label_noise_formula": jnp.array(half_width) ** 2 / 3 * freedom / n,

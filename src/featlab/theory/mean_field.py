@@ -54,7 +54,7 @@ class Curve(NamedTuple):
     times: np.ndarray
     gaps: np.ndarray
     spectral_gap: float  # of the Gibbs law at the end
-    sobolev: float  # smallest valid alpha on the way
+    sobolev: float  # a valid alpha of every law on the way
 
     @property
     def followed(self) -> np.ndarray:
@@ -220,7 +220,8 @@ class MeanField:
         times = np.linspace(0, np.log(1 / _FOLLOWED) / (2 * rate), points + 1)
         masses = [start, *self.evolve(start, times[1:], _STEP / rate)]
         gaps = np.array([self.gap(mass) for mass in masses])
-        return Curve(times, gaps, rate, min(self.sobolev(self.potential(mass)).low for mass in masses))
+        potentials = [self.potential(mass) for mass in masses]
+        return Curve(times, gaps, rate, min(max(self.sobolev(V).low, self.convexity(V)) for V in potentials))
 
     def spectral_gap(self, potential: np.ndarray) -> float:
         """The slowest rate at which a law approaches the Gibbs law of a potential that stays as it is."""
@@ -253,6 +254,13 @@ class MeanField:
             most = max(most, np.max(tail * np.log1p(np.e**2 / tail) * path))
             least = max(least, np.max(tail[1:] * np.log1p(0.5 / tail[1:]) * (path[:-1] - resistance[middle] / 2)))
         return SobolevBounds(1 / (2 * most), 2 / least)
+
+    def convexity(self, potential: np.ndarray) -> float:
+        r"""$\min V''/\tau$: another lower bound of $\alpha$, where the potential is convex (Bakry and Émery 1985).
+
+        For a quadratic potential it is $\alpha$ itself.
+        """
+        return float(np.min(np.diff(potential, 2)) / self.cell**2 / self.temperature)
 
     # ---- the scheme
 

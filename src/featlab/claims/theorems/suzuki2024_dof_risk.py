@@ -1,6 +1,9 @@
 r"""The criterion with degrees of freedom bounds the risk over a family of metrics, and not over all of them.
 
-K. Suzuki and T. Suzuki (2024): $\bar R(W) \lesssim R(W) - \sigma^2$, with $\bar R$ the error on fresh inputs.
+K. Suzuki and T. Suzuki (2024): $\bar R(W) \lesssim R(W) - \sigma^2$, with $\bar R$ the error on fresh inputs,
+"uniformly over $W$". The talk does not say over which W, and the two readings part ways: for W that were fixed
+before the inputs were seen it holds, with constants that are derived here; for all W it does not.
+
 On the training inputs it is exact, in expectation and with constant 1, once $\sigma'^2 \geq 2\sigma^2$: with
 the smoother $H$, $(I - H)^2 \leq I - H$ and $H^2 \leq H$. For a $W$ that is not chosen by looking at the
 inputs the deterministic equivalent of both sides gives a constant too,
@@ -12,13 +15,13 @@ s_j)^2 \lambda_j \nu_j + \frac{\sigma^2}{n} \sum_j s_j^2]$, $E_0^{-1} = 1 - \fra
 \frac{\mathrm{df}}{n}) \sum_j (1 - s_j) \lambda_j \nu_j + \frac{\sigma^2}{n} \mathrm{df}$ at $\sigma'^2 =
 2\sigma^2$.
 
-Measured over a family of first layers, $W = \mathrm{diag}(j^{-p})$ with several $p$ and penalties: both
-bounds, in every cell; and that the member with the least criterion has a risk within a factor 2 of the least
-in the family, 2 being what the criterion of the best member can lose ($1 - s$ against $(1 - s)^2$, $s$ against
-$s^2$ where $s = \frac12$). "Uniformly over $W$" cannot mean all $W$: the unrestricted minimiser of the
-criterion, a hard threshold on the training inputs (`suzuki2024_metric`), breaks the second bound, in the
-paper's misaligned and harmful settings. The control takes the criterion with $\sigma' = 0$, the training loss.
-Nothing is trained: the first layers are given.
+Measured over a family of first layers, $W = \mathrm{diag}(j^{-p})$ with several $p$ and penalties: both bounds,
+in every cell; and that the member with the least criterion has a risk within a factor 2 of the least in the
+family, 2 being what the criterion of the best member can lose ($1 - s$ against $(1 - s)^2$, $s$ against $s^2$
+where $s = \frac12$). That it fails for all W is measured at the unrestricted minimiser of the criterion, a hard
+threshold on the training inputs (`suzuki2024_metric`), in the paper's misaligned and harmful settings: its risk
+is above the second bound. The control takes $\sigma'^2 = \frac32 \sigma^2$, below the 2 that the first bound
+needs. Nothing is trained: the first layers are given.
 """
 
 from __future__ import annotations
@@ -28,7 +31,7 @@ from typing import Any
 import numpy as np
 
 from featlab.algorithms import GradientDescent
-from featlab.claims import Assumption, Claim, Size, at_least, at_most
+from featlab.claims import Assumption, Claim, Size, at_least, at_most, not_judged
 from featlab.claims.settings.metric import EXAMPLES, REFERENCE, ManyTasks
 from featlab.core.validation import real
 from featlab.data import LinearRegression, power_law
@@ -39,7 +42,7 @@ from featlab.probes import at_end, criterion, degrees_of_freedom, geometric, rid
 
 DECAYS = (0.0, 0.25, 0.5, 0.75, 1.0)  # p
 FACTORS = (1e-3, 1e-2, 0.1, 1.0, 10.0)  # of the penalty
-ENOUGH = 2.0  # sigma'^2 / sigma^2
+ENOUGH, TOO_LITTLE = 2.0, 1.5  # sigma'^2 / sigma^2
 LOST = 2.0  # the factor that the criterion of the best member can lose
 FAMILY = ["p", "lambda"]
 
@@ -51,8 +54,10 @@ class Risk(Claim):
         "the criterion with degrees of freedom bounds the risk over a family of metrics, and not over all of them"
     )
     statement = (
-        r"\sigma'^2 \geq 2\sigma^2: \quad \bar R_{\text{in}}(W) \leq R(W) - \sigma^2, \qquad "
-        r"\bar R(W) \leq \frac{R(W) - \sigma^2}{(1 - \mathrm{df}/n)^2}"
+        r"\sigma'^2 \geq 2\sigma^2, \ W \text{ fixed before the inputs}: \quad "
+        r"\bar R_{\text{in}}(W) \leq R(W) - \sigma^2, \quad "
+        r"\bar R(W) \leq \frac{R(W) - \sigma^2}{(1 - \mathrm{df}/n)^2}; \qquad "
+        r"\hat W = \arg\min_W R(W): \quad \bar R(\hat W) > \frac{R(\hat W) - \sigma^2}{(1 - \mathrm{df}/n)^2}"
     )
     refuted_if = (
         "a member of the family has a risk above its bound, the one with the least criterion is no good, or the "
@@ -66,24 +71,27 @@ class Risk(Claim):
         "full": Size(seeds=48, n=200, tasks=800, fooled=24),
     }
     minutes = 1.0
-    control_changes = "the criterion has no degrees of freedom: s' = 0"
+    control_changes = "the weight of the degrees of freedom is 1.5 s^2, not 2"
     clauses = {
         "on the training inputs R(W) - s^2 bounds the risk, with constant 1": "(risk on the training inputs*",
-        "on fresh inputs it does, up to (1 - df/n)^-2, for W that are not chosen by the inputs": (
+        "on fresh inputs it does, up to (1 - df/n)^-2, for a family of W that are fixed before the inputs": (
             "((1 - df/n)^2 risk - (R - s^2)) / s^2"
         ),
-        "so the least criterion finds a W of small risk": "risk at the least criterion*",
-        "uniformly over W: over restricted W, or the minimiser breaks it": "*of the unrestricted minimiser",
+        "in the family the least criterion finds a W of small risk": "risk at the least criterion*",
+        "over all W it does not: the minimiser of R has a risk above the bound": "*of the unrestricted minimiser",
+        "the bound as the paper has it, with the constants and the class of W of its theorem": not_judged(
+            "the talk prints neither; the constants judged here are derived"
+        ),
     }
 
     penalty: float = real(default=0.1, above=0)  # lambda, in the middle of those tried
     dimensions: float = real(default=10.0, above=1)  # d / n
     noise: float = real(default=0.5, above=0)  # sigma^2
 
-    def experiment(self, n, tasks, p, probes=None, record=at_end, steps=0):
+    def experiment(self, n, tasks, p, probes=None, record=at_end, steps=0, enough=ENOUGH):
         """W = diag(j^-p), read for all penalties."""
         sigma, along = float(np.sqrt(self.noise)), {"penalty": tuple(self.penalty * factor for factor in FACTORS)}
-        dof = ENOUGH * sigma**2
+        dof = enough * sigma**2
         return Experiment(
             data=LinearRegression(
                 n=n, d=round(self.dimensions * n), spectrum=power_law(1), target=power_law(1), tasks=tasks,
@@ -113,10 +121,9 @@ class Risk(Claim):
 
     def checks(self, lab):
         family = self._family(lab)
-        inside = family.in_sample_bias + family.in_sample_variance
-        gap = (inside - family.criterion) / self._noise + 1
-        yield at_most("(risk on the training inputs - (R - s^2)) / s^2", gap, 0)
-        yield self._bounded(family, family.criterion)
+        yield self._inside(family)
+        gap = ((1 - family.freedom) ** 2 * family.ridge_risk - family.criterion) / self._noise + 1
+        yield at_most("((1 - df/n)^2 risk - (R - s^2)) / s^2", gap, 0)
         chosen = family.criterion == family.criterion.min(FAMILY)
         risk = family.ridge_risk
         lost = risk.where(chosen).min(FAMILY) / risk.min(FAMILY)
@@ -125,21 +132,22 @@ class Risk(Claim):
         yield at_least("((1 - df/n)^2 risk - (R - s^2)) / s^2 of the unrestricted minimiser", fooled.gap, 0)
 
     def control(self, lab):
-        family = self._family(lab)
-        return self._bounded(family, family.criterion - ENOUGH * self._noise * family.freedom)
+        return self._inside(self._family(lab, TOO_LITTLE))
 
-    def _bounded(self, family, criterion):
-        gap = ((1 - family.freedom) ** 2 * family.ridge_risk - criterion) / self._noise + 1
-        return at_most("((1 - df/n)^2 risk - (R - s^2)) / s^2", gap, 0)
+    def _inside(self, family):
+        inside = family.in_sample_bias + family.in_sample_variance
+        gap = (inside - family.criterion) / self._noise + 1
+        return at_most("(risk on the training inputs - (R - s^2)) / s^2", gap, 0)
 
     @property
     def _noise(self) -> float:
         """sigma^2, as the square of the experiments' sigma."""
         return float(np.sqrt(self.noise)) ** 2
 
-    def _family(self, lab):
+    def _family(self, lab, enough=ENOUGH):
         """What was read of every member, and its degrees of freedom over n."""
-        runs = lab.run(self.experiment, p=DECAYS, n=lab.size.n, tasks=lab.size.tasks).rename(penalty="lambda")
+        size = {"n": lab.size.n, "tasks": lab.size.tasks, "enough": enough}
+        runs = lab.run(self.experiment, p=DECAYS, **size).rename(penalty="lambda")
         return runs.assign(freedom=runs.degrees_of_freedom / lab.size.n)
 
     def _unrestricted(self, seeds, n, example):

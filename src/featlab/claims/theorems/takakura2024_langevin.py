@@ -8,15 +8,23 @@ $e^{-2\alpha\tau t}$ where $\alpha$ is a log-Sobolev constant of the Gibbs laws 
 F}{\delta\mu}(\mu_t)/\tau - r w^2/ \tau}$ on the way.
 
 For weights on a line the density is computed without particles (`theory.mean_field`), for a training set of each
-seed, from a start on one side of 0. Measured are: that the free energy never rises; that the logarithm of the
-gap is linear in time ($R^2 \geq 0.95$, until the gap is $10^{-6}$ of the first); the bound, with the $\alpha$ of
-Barthe and Roberto's integrals, the smallest on the way; and the late rate. Tanh is odd, so F sees the even part
-of $\mu$ alone, and the slowest mode, which carries mass from one side to the other, is that of the Gibbs law of
-the potential at the end, frozen: the late rate must be twice its spectral gap, with no constant left (margin 5
-%). Then particles, trained by `Langevin` and `ProfileRidge` from an even start: their energy $F + r\,
-\mathbb{E}\|w\|^2$ at two times must be the density's (5 %; time is the learning rate times a fixed number of
-steps, and a run is compared wherever it is at that time). The control begins evenly on both sides: the slow mode
-is absent, and the late rate is another.
+seed, from a start on one side of 0. The scheme lowers the free energy by construction, so that this clause is an
+identity here. Measured are:
+
+* the mean rate of the fall over $2\alpha\tau$, up to three times, where the potential is convex: a penalty of 2
+  and a confinement of 1. There $\alpha \geq \min V''/\tau$ (Bakry and Émery 1985) is known within a few per
+  cent, the gap of a quadratic potential falling at $2\alpha\tau$ exactly, and a constant 1.5 times too large
+  fails;
+* the same where it has several wells, with the $\alpha$ of Barthe and Roberto's integrals, the smallest on the
+  way. That $2\alpha\tau$ is a fourth of the rate or less, and the constant is not tested;
+* the late rate. Tanh is odd, so F sees the even part of $\mu$ alone, and the slowest mode, which carries mass
+  from one side to the other, is that of the Gibbs law of the potential at the end, frozen: the late rate must
+  be twice its spectral gap, with no constant left (margin 5 %);
+* particles, trained by `Langevin` and `ProfileRidge` from an even start: their energy $F + r\,
+  \mathbb{E}\|w\|^2$ at two times must be the density's (5 %; time is the learning rate times a fixed number of
+  steps, and a run is compared wherever it is at that time).
+
+The control begins evenly on both sides: the slow mode is absent, and the late rate is another.
 """
 
 from __future__ import annotations
@@ -30,7 +38,7 @@ import numpy as np
 import xarray as xr
 
 from featlab.algorithms import Langevin
-from featlab.claims import Assumption, Claim, Size, at_least, at_most, equals, identity, not_judged
+from featlab.claims import Assumption, Claim, Size, at_least, equals, identity, not_judged
 from featlab.claims.settings.references import TAKAKURA_SUZUKI_2024
 from featlab.core.validation import real, whole
 from featlab.data import SingleIndex
@@ -43,6 +51,7 @@ from featlab.theory.mean_field import MeanField
 
 GRID = np.linspace(-8, 8, 201)
 ONE_SIDE = (1.0, 0.5)  # mean and deviation of the start
+CONVEX = (2.0, 1.0)  # lambda and r with which the potential is convex; half the grid is enough there
 POINTS = 120  # in time
 SPANS = {"1/4 of the time": POINTS // 4, "1/2 of the time": POINTS // 2, "the whole of the time": POINTS}
 TIMES = (2.0, 8.0)  # at which particles are compared
@@ -57,7 +66,7 @@ class LangevinRate(Claim):
         r"\mathcal{L}(\mu_t) - \min \mathcal{L} \leq e^{-2\alpha\tau t} (\mathcal{L}(\mu_0) - \min \mathcal{L}), "
         r"\qquad \mathcal{L} = F + r\, \mathbb{E}\|w\|^2 + \tau \int \mu \log \mu"
     )
-    refuted_if = "the free energy rises, the bound is broken, or the late rate is not twice the spectral gap"
+    refuted_if = "the fall is slower than the bound, or the late rate is not twice the spectral gap"
     reference = TAKAKURA_SUZUKI_2024
     sizes = {
         "tiny": Size(seeds=3, tau=(0.16,)),
@@ -65,13 +74,12 @@ class LangevinRate(Claim):
         "laptop": Size(seeds=24, tau=(0.04, 0.08, 0.16)),
         "full": Size(seeds=24, tau=(0.04, 0.08, 0.16)),
     }
-    minutes = 1.0
+    minutes = 1.5
     control_changes = "the start is even, and has nothing of the slow mode"
 
     clauses = {
         "the free energy never rises": "rise of the free energy*",
-        "its gap falls exponentially": "R^2 of a straight line*",
-        "it falls at least as fast as exp(-2 alpha tau t)": "logarithm of the gap*",
+        "its gap falls at least as fast as exp(-2 alpha tau t)": "rate of the fall*",
         "for an odd activation it ends at twice the spectral gap": "late rate of the free energy*",
         "many particles follow the density": "energy of the particles*",
         "weights in more than one dimension": not_judged("the density is computed on a grid, on a line only"),
@@ -107,11 +115,12 @@ class LangevinRate(Claim):
         ]
 
     def checks(self, lab):
-        curves = lab.measure(self._curves, tau=lab.size.tau, even=False)
-        yield identity("rise of the free energy from one time to the next", curves.rise, 1e-12)
-        yield at_least("R^2 of a straight line through the logarithm of the gap", curves.straightness, 0.95)
-        yield self._late(curves)
-        yield at_most("logarithm of the gap over the bound", np.log(curves.fallen) + curves.exponent, 0)
+        wells = lab.measure(self._curves, tau=lab.size.tau, even=False)
+        yield identity("rise of the free energy from one time to the next", wells.rise, 1e-12)
+        convex = lab.measure(self._curves, tau=lab.size.tau, even=False, convex=True)
+        yield at_least("rate of the fall over 2 alpha tau, convex potential", convex.fall_ratio, 1)
+        yield at_least("rate of the fall over 2 alpha tau, several wells", wells.fall_ratio, 1)
+        yield self._late(wells)
         tau = lab.size.tau[-1]
         particles = lab.run(self.experiment, tau=tau, t=TIMES)
         energy = particles.objective_value + particles.confinement_energy
@@ -124,22 +133,22 @@ class LangevinRate(Claim):
     def _late(self, curves):
         return equals("late rate of the free energy over twice the spectral gap", curves.late_ratio, 1)
 
-    def _curves(self, seeds, tau, even):
+    def _curves(self, seeds, tau, even, convex=False):
         """What the free energy does from a start on one side of 0, or from one that is even."""
         curves = []
         for seed in seeds:
-            field = self._field(seed, tau)
+            field = self._field(seed, tau, convex)
             start = field.normal(*ONE_SIDE)
             curves.append(field.curve((start + start[::-1]) / 2 if even else start, POINTS))
         ends = list(SPANS.values())
         rises = [max(np.max(np.diff(c.gaps)) / c.gaps[0], 0.0) for c in curves]
+        with np.errstate(invalid="ignore", divide="ignore"):  # after an even start gaps are rounding
+            falls = [-np.log(c.gaps[ends] / c.gaps[0]) / (2 * c.sobolev * tau * c.times[ends]) for c in curves]
         return xr.Dataset(
             {
                 "rise": ("seed", rises),
-                "straightness": ("seed", [c.straightness() for c in curves]),
                 "late_ratio": ("seed", [c.late_rate() / (2 * c.spectral_gap) for c in curves]),
-                "fallen": (["seed", "span"], [c.gaps[ends] / c.gaps[0] for c in curves]),
-                "exponent": (["seed", "span"], [2 * c.sobolev * tau * c.times[ends] for c in curves]),
+                "fall_ratio": (["seed", "span"], falls),
             },
             {"span": list(SPANS)},
         )
@@ -152,10 +161,11 @@ class LangevinRate(Claim):
         energies = [[field.energy(mass) for mass in row] for field, row in zip(fields, masses)]
         return xr.Dataset({"energy": (["seed", "t"], energies)}, {"t": list(TIMES)})
 
-    def _field(self, seed, tau):
+    def _field(self, seed, tau, convex=False):
         """The mean field of the training set of a seed."""
         inputs, labels = _training_set(self.experiment(tau, 1.0), seed)
-        return MeanField(inputs, labels, self.penalty, self.confinement, tau, GRID)
+        penalty, confinement = CONVEX if convex else (self.penalty, self.confinement)
+        return MeanField(inputs, labels, penalty, confinement, tau, GRID / 2 if convex else GRID)
 
 
 def _training_set(experiment: Any, seed: int) -> tuple[np.ndarray, np.ndarray]:

@@ -10,7 +10,11 @@ $\lambda_j = j^{-a}$, and no penalty,
 Bias and variance of ridge regression are measured exactly given simulated inputs, for $\nu_j = j^{-2}$ and random
 coefficients. They are compared with the deterministic equivalent of `featlab.theory.ridge`, within the margin for
 values, and with Tsigler and Bartlett's $B + V$, which holds up to constants: within a factor of three either way,
-less than the factor $1/\sigma^2 = 4$ that is at stake in the control. There, $V$ lacks its factor $\sigma^2$.
+less than the factor $1/\sigma^2 = 4$ that a V without its factor $\sigma^2$ is off by.
+
+Their inputs are sub-Gaussian with independent coordinates. So the same is asked of coordinates that are signs,
+and uniform. In the control the coordinates are signs and each input has a factor besides that all of them
+share, of mean square one: with the same covariance, they are independent no more.
 
 The noise passed on without a penalty tends to $a - 1$ times $\sigma^2$; asked is a quarter of $\sigma^2$, where
 `theory.ridge.regime` begins to call it kernel. The rate of the tuned risk is $n^{-(p-1)/p}$ for
@@ -26,6 +30,7 @@ import xarray as xr
 
 from featlab.algorithms import GradientDescent
 from featlab.claims import Assumption, Claim, Size, at_least, at_most, equals, not_judged, scales_as, to
+from featlab.claims.settings.ridge_inputs import COORDINATES, risks
 from featlab.core.validation import real
 from featlab.data import LinearRegression, power_law
 from featlab.experiment import Experiment
@@ -69,16 +74,16 @@ class Regimes(Claim):
         "full": Size(seeds=160, n=(80, 160, 320, 640), harmful=(16, 32, 64)),
     }
     minutes = 2.0  # a program for every size, and a narrow interval for every cell
-    control_changes = "V without the noise's variance"
+    control_changes = "the coordinates of an input share a random factor"
     clauses = {
-        "the risk is B + V up to constants": "factor between simulated risk and B + V",
-        "its sharp form, the deterministic equivalent": "simulated risk over the equivalent",
+        "the risk is B + V up to constants": "factor between simulated risk and B + V*",
+        "its sharp form, the deterministic equivalent": "simulated risk over the equivalent*",
+        "inputs are sub-Gaussian with independent coordinates": "*signs and uniform*",
         "kernel: interpolation passes the noise on": "kernel: share of the noise*",
         "kernel: the best penalty has the rate n^(-(p-1)/p)": "kernel: risk with the best penalty*",
         "benign: the risk falls without a penalty": "benign: risk*",
         "harmful: the signal is lost": "harmful: share of the energy*",
         "the constants of the bounds": not_judged("the theorem leaves them open; a factor of three is allowed"),
-        "inputs that are not Gaussian": not_judged("all inputs drawn here are"),
     }
     perturb = {"label_noise": to(0.4), "decay": to(1.5), "slow_decay": to(0.4)}
 
@@ -113,8 +118,11 @@ class Regimes(Claim):
     def checks(self, lab):
         sizes = {"kernel": lab.size.n, "benign": lab.size.n, "harmful": lab.size.harmful}
         read = {regime: self._read(lab, regime, n) for regime, n in sizes.items()}
-        yield equals("simulated risk over the equivalent", self._over(read, ridge.risk, self.label_noise**2), 1)
-        yield self._theorem(read, self.label_noise**2)
+        yield equals("simulated risk over the equivalent", self._over(read, ridge.risk), 1)
+        yield self._theorem(read)
+        others = {regime: self._others(lab, regime, sizes[regime][:1], list(COORDINATES)) for regime in sizes}
+        yield self._sharp(others)
+        yield self._theorem(others, ", signs and uniform inputs")
         free, best = PENALTIES
         passed_on = read["kernel"].ridge_variance.sel(penalty=free) / self.label_noise**2
         yield at_least("kernel: share of the noise passed on without a penalty", passed_on, PASSED_ON)
@@ -126,7 +134,7 @@ class Regimes(Claim):
         yield _falls("harmful: share of the energy that is learnt", 1 - lost / xr.DataArray(energy, {"n": lost.n}))
 
     def control(self, lab):
-        return self._theorem({"kernel": self._read(lab, "kernel", lab.size.n)}, 1.0)
+        return self._sharp({"kernel": self._others(lab, "kernel", lab.size.n[:1], ["signs"], shared=True)})
 
     def _read(self, lab, regime, sizes):
         """Bias, variance and risk at each n, without a penalty and with the best one, which differs with n."""
@@ -134,18 +142,34 @@ class Regimes(Claim):
         labelled = [one.assign_coords(penalty=list(PENALTIES)) for one in found]
         return xr.concat(labelled, "n", combine_attrs="override")
 
-    def _theorem(self, read, noise):
-        """The factor between simulated and stated risk, the larger one over the smaller."""
-        ratios = self._over(read, ridge.tsigler_bartlett, noise).items()
-        factors = {regime: np.maximum(one, 1 / one) for regime, one in ratios}
-        return at_most("factor between simulated risk and B + V", factors, CONSTANT)
+    def _others(self, lab, regime, sizes, laws, shared=False):
+        """The same of inputs that are not Gaussian."""
 
-    def _over(self, read, formula, noise):
+        def measured(seeds, n, law):
+            j = np.arange(1.0, _dimension(regime, n) + 1)
+            kinds = law, n, j ** -self._decay(regime), j**-TARGET, self._penalties(n), self.label_noise**2, shared
+            found = [risks(np.random.default_rng(seed), *kinds) for seed in seeds]
+            return xr.Dataset({"ridge_risk": (["seed", "penalty"], found)}, {"penalty": list(PENALTIES)})
+
+        return lab.measure(measured, setting=self.experiment(regime, sizes[0]), n=sizes, law=laws)
+
+    def _sharp(self, others):
+        ratios = self._over(others, ridge.risk)
+        return equals("simulated risk over the equivalent, signs and uniform inputs", ratios, 1)
+
+    def _theorem(self, read, words=""):
+        """The factor between simulated and stated risk, the larger one over the smaller."""
+        ratios = self._over(read, ridge.tsigler_bartlett).items()
+        factors = {regime: np.maximum(one, 1 / one) for regime, one in ratios}
+        return at_most(f"factor between simulated risk and B + V{words}", factors, CONSTANT)
+
+    def _over(self, read, formula):
         """Simulated risk over that of a formula, by regime."""
 
         def stated(regime, n):
             spectrum, target, times = self._directions(regime, n)
-            found = [formula(spectrum, target, n, one, noise, multiplicity=times) for one in self._penalties(n)]
+            noise, penalties = self.label_noise**2, self._penalties(n)
+            found = [formula(spectrum, target, n, one, noise, multiplicity=times) for one in penalties]
             return xr.DataArray([one.total for one in found], {"penalty": list(PENALTIES)})
 
         return {

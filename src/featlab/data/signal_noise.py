@@ -82,9 +82,9 @@ class SignalNoise(AbstractSignalNoise):
 
     The observed label is $y$, flipped with probability `label_flip` in training and `test_flip` in tests; the
     patch always carries the clean one. With `negative_flip`, class $-1$ has a probability of its own in training.
-    With `balanced`, training inputs are of the two classes in turn, one more of class $+1$ where $n$ is odd, instead
-    of by a coin each. With `orthogonal=False` the noise is $N(0, \sigma^2 I)$. At $d = \infty$ noise has length one and `snr` is
-    $\|\mu\|$.
+    With `balanced`, training inputs are of the two classes in turn, one more of class $+1$ where $n$ is odd, and
+    not by a coin each. With `orthogonal=False` the noise is $N(0, \sigma^2 I)$. At $d = \infty$ noise has length
+    one and `snr` is $\|\mu\|$.
 
     Cao, Chen, Belkin and Gu (2022); Kou, Chen, Chen and Gu (2023).
     """

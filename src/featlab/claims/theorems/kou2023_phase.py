@@ -19,7 +19,7 @@ from featlab.core.validation import probability, real, whole
 from featlab.networks import leaky_relu, relu, relu_power
 
 BENIGN, HARMFUL = 16.0, 1 / 64  # X = n |mu|^4 / (sigma^4 d), far from the constants on either side
-TURN = 0.2  # X at error 1/4, measured, for the picture: the theorem says that there is a constant, not which
+TURN = 0.33  # X at error 1/4, measured, for the picture: the theorem says that there is a constant, not which
 BRACKET = (1 / 64, 64.0)  # X between which the thresholds are searched
 
 

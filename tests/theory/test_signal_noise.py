@@ -152,7 +152,7 @@ def test_at_a_small_loss_something_is_learnt_as_large_as_is_said(power):
     assert_allclose(theory.learnt_at_least(loss, power), even)
 
 
-def test_the_largest_start_is_about_that_of_so_many_gaussians():
+def test_the_largest_start_is_about_that_of_as_many_gaussians():
     draws = 0.3 * np.random.default_rng(0).normal(size=(50, 20_000))
     assert_allclose(theory.largest_start(0.3, 20_000), draws.max(axis=1).mean(), rtol=0.15)
 

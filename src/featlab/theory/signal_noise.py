@@ -160,7 +160,7 @@ def learnt_at_least(loss: Any, power: float) -> Any:
 
 
 def largest_start(scale: Any, products: Any) -> Any:
-    r"""About the largest of so many products with the start, $s \sqrt{2 \log k}$, each Gaussian of this scale."""
+    r"""About the largest of k Gaussian products with the start, $s \sqrt{2 \log k}$, s being their scale."""
     scale, products = (
         _checked("largest_start", "scale", scale),
         _checked("largest_start", "products", products),

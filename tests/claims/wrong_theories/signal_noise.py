@@ -76,12 +76,9 @@ def _uniform_attention(claim):
     return wrong(claim, experiment=experiment, checks=checks)
 
 
-NOISE_N = {"n": (512, 1024, 2048)}
+LARGE_N = {"n": (512, 1024)}
 RIVALS = [
-    Rival("cao2022_phase", "n^2 SNR^q decides", _squared_sample_size, "test loss above*", size=NOISE_N),
-    Rival(
-        "cao2022_phase", "the same, by what is learnt", _squared_sample_size, "gamma of each class*", size=NOISE_N
-    ),
+    Rival("cao2022_phase", "n^2 SNR^q decides", _squared_sample_size, "[tg]* above*", size=LARGE_N),
     Rival("cao2022_phase", "the threshold is at n SNR^(q-1)", _power_below, "*", size={"n": (64, 128, 256)}),
     Rival(
         "kou2023_phase",

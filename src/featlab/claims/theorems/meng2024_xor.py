@@ -80,7 +80,7 @@ class Xor(Claim):
         "with a bias they err at least a quarter of it": "error - 1/4 of the best linear classifier with a bias",
     }
     c_2 = 64.0  # of the benign bound, p + exp(-X / C_2)
-    exploratory = "Sizes, search bracket, C_2 and the width of both sides were chosen after looking at other seeds."
+    exploratory = "Sizes, bracket, C_2 and the width of both sides were chosen after looking at other seeds."
     perturb = {
         "width": 2,
         "learning_rate": 0.5,

@@ -53,8 +53,8 @@ POWERS = (3, 4)
 LEVELS = (0.1, 0.35)
 BLOW_UP = 2.0  # n SNR^q where signal and noise blow up at the same time: rates 1/4 and 1/(2n)
 FAR = 16  # "n SNR^q = Omega(1)": this factor above and below the blow-up heuristic
-# Above, times the ratio of the largest starts, with noise and with the signal, to the power q - 3: blow-up times hold
-# it to the power q - 2, and it is about 2, sqrt(log 2mn / log 2m) up to chance.
+# Above, times the ratio of the largest starts with noise and with the signal to the power q - 3. It is about 2,
+# sqrt(log 2mn / log 2m) up to chance, and blow-up times hold it to the power q - 2.
 HEAD_START = 2
 # Of the pace where sides are read. Beside a class that has been learnt, one with outputs near 0 may change by the
 # floor of the paced step at once, and noise with it: at full pace one start in 24 memorised what a flow does not.
@@ -99,8 +99,8 @@ class Phase(Claim):
         "L_D = 6 epsilon + exp(-n^2): the second term": not_judged("below what any test set resolves"),
     }
     exploratory = (
-        "Both sides are read at a quarter of the pace, and the upper one twice as far off at q = 4, after a look at "
-        "the noise there."
+        "Both sides are read at a quarter of the pace, and the upper one twice as far off at q = 4, "
+        "after a look at the noise there."
     )
     perturb = {"width": 2, "pace": 0.5, "init_scale": 0.5, "power_shift": to(0.5)}
 

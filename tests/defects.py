@@ -687,6 +687,63 @@ DEFECTS = [
         "spectrum * target, axis=1",
         "claims/test_ridge_settings.py::test_exact_risks_are_those_of_the_estimator_written_out",
     ),
+    Defect(
+        "X of a signal as if it were its square",
+        "claims/settings/kou.py",
+        "return (strength * d / n) ** 0.25",
+        "return (strength * d / n) ** 0.5",
+        "claims/test_signal_noise_claims.py::test_the_signal_has_the_strength_that_is_asked_for",
+    ),
+    Defect(
+        "a bound with a constant four times as large",
+        "claims/theorems/kou2023_error_decay.py",
+        "np.exp(-errors.strength / self.c_2)",
+        "np.exp(-errors.strength / (4 * self.c_2))",
+        "claims/test_signal_noise_claims.py::test_an_error_is_held_against_its_bound",
+    ),
+    Defect(
+        "the bound on exclusive-or data forgets its constant",
+        "claims/theorems/meng2024_xor.py",
+        "np.exp(-runs.strength / self.c_2)",
+        "np.exp(-runs.strength / self.c_2**2)",
+        "claims/test_signal_noise_claims.py::test_the_error_on_exclusive_or_is_held_against_its_bound",
+    ),
+    Defect(
+        "own noise is that of the other class",
+        "probes/coefficients.py",
+        "own = (view.training.labels[None] == classes) & real",
+        "own = (view.training.labels[None] != classes) & real",
+        "probes/test_coefficients.py::test_extremes_are_split_by_class_and_leave_padding_out",
+    ),
+    Defect(
+        "the blow-up time without its q - 2",
+        "claims/settings/growth.py",
+        "return times * (power - 2) * rate * start ** (power - 2)",
+        "return times * rate * start ** (power - 2)",
+        "claims/test_signal_noise_claims.py::test_times_and_rates_are_those_of_the_equation",
+    ),
+    Defect(
+        "far from the threshold without the root of q",
+        "claims/theorems/cao2022_phase.py",
+        "return lambda n: (BLOW_UP * factor / n) ** (1 / q)",
+        "return lambda n: BLOW_UP * factor / n",
+        "claims/test_signal_noise_claims.py::"
+        "test_what_is_learnt_far_from_the_threshold_is_held_against_the_loss_and_the_start",
+    ),
+    Defect(
+        "fresh noise attends to the signal",
+        "theory/attention.py",
+        "return (1 + (tokens - 1) / tokens) / tokens",
+        "return (1 + (tokens - 1)) / tokens",
+        "theory/test_attention.py::test_new_noise_that_attends_uniformly_leaves_this_share_of_the_output",
+    ),
+    Defect(
+        "one kind of coefficient gives the whole margin",
+        "theory/signal_noise.py",
+        "return (-np.log(np.expm1(loss)) / 2) **",
+        "return (-np.log(np.expm1(loss))) **",
+        "theory/test_signal_noise.py::test_at_a_small_loss_something_is_learnt_as_large_as_is_said",
+    ),
 ]
 
 

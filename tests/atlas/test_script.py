@@ -68,6 +68,11 @@ CASES = {
         TwoLayerCNN(width=4, init_scale=0.5),
         GradientDescent(1.0),
     ),
+    "classes in turn": make(
+        SignalNoise(n=5, d=1e4, snr=0.6, noise_scale=0.01, label_flip=0.2, balanced=True),
+        TwoLayerCNN(width=4, init_scale=0.3),
+        GradientDescent(1.0),
+    ),
     "exclusive or": make(
         XorSignalNoise(n=20, d=1e4, signal_norm=0.8, noise_scale=0.01, cosine=0.3, label_flip=0.05),
         TwoLayerCNN(width=6, activation=leaky_relu(0.1), init_scale=0.3),
@@ -162,6 +167,7 @@ DEFECTS = {
     "louder noise": ("ReLU at d = 1e6, flips", "SIGMA = 0.001 ", "SIGMA = 0.0012 "),
     "quieter fresh noise": ("ReLU at d = 1e6, flips", "on_noise = SIGMA *", "on_noise = 0.6 * SIGMA *"),
     "more flips": ("ReLU at d = 1e6, flips", "FLIP = 0.15 ", "FLIP = 0.25 "),
+    "classes by a coin": ("classes in turn", "turns = np.resize([1.0, -1.0], N)", "turns = y"),
     "no sign of the cluster": ("exclusive or", "return s * np.where", "return np.where"),
     "another angle": ("exclusive or", "COSINE = 0.3 ", "COSINE = 0.6 "),
     "labels flipped once": ("label noise", "rng.random(N) < NOISE", "np.arange(N) < NOISE * N"),
@@ -184,6 +190,14 @@ def test_a_defect_is_rejected_by_the_same_test(defect, measured, tmp_path):
     assert text.count(right) == 1
     found = p_values(results(text.replace(right, wrong), tmp_path), measured(name))
     assert min(found.values()) < LEVEL, found
+
+
+def test_the_script_takes_classes_in_turn():
+    text = numpy_script(CASES["classes in turn"])
+    assert "y = +-1 in turn" in text and "turns" not in numpy_script(CASES["Adam"])
+    plain = numpy_script(dataclasses.replace(CASES["Adam"], data=SignalNoise(n=5, d=1e4, snr=1.0, balanced=True)))
+    for one in (text, plain):
+        assert loaded(one)["run"](0)["train_loss"] < 0.7
 
 
 def loaded(text):

@@ -60,6 +60,19 @@ def test_labels_are_balanced_and_flipped_as_often_as_asked(kind):
     assert abs(np.mean(test.labels != test.clean_labels) - 0.1) < 0.03
 
 
+def test_balanced_classes_come_in_turn_and_flips_are_as_they_were():
+    model = dataclasses.replace(SIGNAL, label_flip=0.3)
+    truth, turns, test = drawn(dataclasses.replace(model, balanced=True))
+    _, coins, fresh = drawn(model)
+    np.testing.assert_array_equal(turns.clean_labels, np.tile([1, -1], N // 2))
+    np.testing.assert_array_equal(turns.labels * turns.clean_labels, coins.labels * coins.clean_labels)
+    np.testing.assert_array_equal(test.inputs, fresh.inputs)  # tests are by a coin each
+    mu = np.asarray(truth.vectors[0])
+    np.testing.assert_allclose(turns.inputs[:, 0], turns.clean_labels[:, None] * mu[None], atol=1e-6)
+    with pytest.raises(fl.InputError, match="balanced or negative_flip, not both"):
+        dataclasses.replace(model, balanced=True, negative_flip=0.1)
+
+
 def test_the_signal_slot_is_fixed_or_random():
     truth, fixed, _ = drawn(SIGNAL)
     _, random, _ = drawn(dataclasses.replace(SIGNAL, random_slot=True))

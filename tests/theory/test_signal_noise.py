@@ -134,3 +134,29 @@ def test_nonsense_is_refused_in_one_sentence(call, words):
     with pytest.raises(InputError, match=words) as caught:
         call()
     assert str(caught.value).endswith(".") and "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("power", [3, 4])
+def test_at_a_small_loss_something_is_learnt_as_large_as_is_said(power):
+    """Coefficients of eight filters that give exactly the margin: the larger kind is never below C."""
+    loss, rng = 0.01, np.random.default_rng(0)
+    margin = -np.log(np.expm1(loss))
+    assert_allclose(np.log1p(np.exp(-margin)), loss)
+    least = np.inf
+    for _ in range(300):
+        gamma, rho = rng.random((2, 8)) * rng.random((2, 1))
+        factor = (margin / np.mean(gamma**power + rho**power)) ** (1 / power)
+        least = min(least, factor * max(gamma.max(), rho.max()))
+    assert least >= theory.learnt_at_least(loss, power)
+    even = (margin / 2) ** (1 / power)  # all alike: the bound is met
+    assert_allclose(theory.learnt_at_least(loss, power), even)
+
+
+def test_the_largest_start_is_about_that_of_as_many_gaussians():
+    draws = 0.3 * np.random.default_rng(0).normal(size=(50, 20_000))
+    assert_allclose(theory.largest_start(0.3, 20_000), draws.max(axis=1).mean(), rtol=0.15)
+
+
+def test_a_loss_that_asks_for_no_margin_is_refused():
+    with pytest.raises(InputError, match="below log 2"):
+        theory.learnt_at_least(0.7, 3)

@@ -141,6 +141,7 @@ def _conditions(experiment: Experiment) -> dict[str, bool]:
         "orthogonal": data.orthogonal and not infinite,
         "flips": bool(data.label_flip or data.test_flip or negative),
         "negative": negative,
+        "balanced": getattr(data, "balanced", False),
         "rate": hasattr(algorithm, "learning_rate"),
         "momentum": bool(getattr(algorithm, "momentum", None)),
         "decay": decay,
@@ -174,11 +175,12 @@ def _words(experiment: Experiment, holds: dict[str, bool]) -> dict[str, str]:
     """Words of the template that differ, too short for lines of their own."""
     network: Any = experiment.network
     xor, flips, alpha = holds["xor"], holds["flips"], holds["alpha"]
+    chosen = "in turn" if holds["balanced"] else "by a coin"
     return {
         "mu": "u" if xor else "mu",
         "length": "|u_+1| = |u_-1|" if xor else "|mu|",
         "patch": "s u_y" if xor else "y mu",
-        "fixed": "u_+1, u_-1 are fixed, y and s = +-1 by coins" if xor else "mu is fixed, y = +-1 by a coin",
+        "fixed": "u_+1, u_-1 are fixed, y and s = +-1 by coins" if xor else f"mu is fixed, y = +-1 {chosen}",
         "axes": "2" if xor else "1",
         "scale": " / M" * network.average_filters + " / 2" * network.average_patches,
         "over_m": "/m" * network.average_filters,

@@ -222,6 +222,9 @@ def run(seed):
     y = rng.choice([1.0, -1.0], N)                                                     ?? -flips
     y, labels = toss(rng, N, FLIP)                                                     ?? flips -negative
     y, labels = toss(rng, N, FLIP, NEGATIVE_FLIP)                                      ?? negative
+    turns = np.resize([1.0, -1.0], N)                                                  ?? balanced
+    y, labels = turns, turns * y * labels                                              ?? balanced flips
+    y = turns                                                                          ?? balanced -flips
     patches = [np.outer(y, mu), noise]                                                 ?? one
     patches = [signal_patch(rng, y, u), noise]                                         ?? xor
     weights%count% = train(%rng%start, patches, %labels%)

@@ -7,8 +7,9 @@ import equinox as eqx
 import jax.numpy as jnp
 
 from featlab.core.validation import InputError
-from featlab.data._data import AbstractVectorModel, coin_flips, signed
+from featlab.data._data import AbstractVectorModel, coin_flips, in_turn, signed
 from featlab.data._fields import (
+    balanced_classes,
     dimension,
     flipped_labels,
     flipped_of_negatives,
@@ -81,8 +82,9 @@ class SignalNoise(AbstractSignalNoise):
 
     The observed label is $y$, flipped with probability `label_flip` in training and `test_flip` in tests; the
     patch always carries the clean one. With `negative_flip`, class $-1$ has a probability of its own in training.
-    With `orthogonal=False` the noise is $N(0, \sigma^2 I)$. At $d = \infty$ noise has length one and `snr` is
-    $\|\mu\|$.
+    With `balanced`, training inputs are of the two classes in turn, one more of class $+1$ where $n$ is odd, and
+    not by a coin each. With `orthogonal=False` the noise is $N(0, \sigma^2 I)$. At $d = \infty$ noise has length
+    one and `snr` is $\|\mu\|$.
 
     Cao, Chen, Belkin and Gu (2022); Kou, Chen, Chen and Gu (2023).
     """
@@ -95,11 +97,16 @@ class SignalNoise(AbstractSignalNoise):
     label_flip: float = flipped_labels()  # tau_+, where classes differ
     negative_flip: float | None = flipped_of_negatives()
     test_flip: float = flipped_tests()
+    balanced: bool = balanced_classes()
     orthogonal: bool = orthogonal_noise()
     random_slot: bool = random_places()
 
     signal_count: ClassVar[int] = 1
     signed_by_class: ClassVar[bool] = True
+
+    def __check_init__(self):
+        if self.balanced and self.negative_flip is not None:  # flips are drawn for the class that a coin says
+            raise InputError("SignalNoise takes balanced or negative_flip, not both.")
 
     @classmethod
     def examples(cls):
@@ -107,6 +114,7 @@ class SignalNoise(AbstractSignalNoise):
             cls(n=6, d=40, snr=0.5, label_flip=0.3),
             cls(n=5, d=40, signal_norm=2.0, orthogonal=False, random_slot=True, test_flip=0.2),
             cls(n=5, d=40, signal_norm=0.0, label_flip=0.2, negative_flip=0.5),
+            cls(n=5, d=40, snr=0.5, label_flip=0.3, balanced=True),
         )
 
     def signals(self, space):
@@ -122,3 +130,7 @@ class SignalNoise(AbstractSignalNoise):
 
     def compose(self, clean_label, coins, signals, noise):
         return self.in_slots(coins, clean_label * signals[0], noise[0])
+
+    def _tossed(self, key, noise, mask, training):
+        batch = super()._tossed(key, noise, mask, training)
+        return in_turn(batch) if self.balanced and training else batch

@@ -29,6 +29,7 @@ from featlab.probes.coefficients import coefficients as coefficients
 from featlab.probes.coefficients import noise_memorised as noise_memorised
 from featlab.probes.coefficients import products as products
 from featlab.probes.coefficients import signal_learnt as signal_learnt
+from featlab.probes.coefficients import signal_learnt_by_each_class as signal_learnt_by_each_class
 from featlab.probes.concentration import concentration as concentration
 from featlab.probes.concepts import concept_components as concept_components
 from featlab.probes.concepts import prompt_errors as prompt_errors

@@ -75,6 +75,19 @@ def signal_learnt(view: View):
 @probe(
     of=(AbstractVectorModel, AbstractProductNetwork),
     sees=Sees.PRODUCTS,
+    signal_learnt_least=Variable(
+        "", r"\min_j \max_r \gamma_{j,r}", "largest signal coefficient of the weaker class"
+    ),
+)
+def signal_learnt_by_each_class(view: View):
+    """The largest gamma of the class that has learnt less."""
+    gamma = coefficients(view)["gamma"]
+    return jnp.min(jnp.max(gamma.reshape(len(gamma), -1), axis=1))
+
+
+@probe(
+    of=(AbstractVectorModel, AbstractProductNetwork),
+    sees=Sees.PRODUCTS,
     noise_memorised=Variable("", r"\max \rho_i", "largest noise coefficient"),
 )
 def noise_memorised(view: View, *, sample: int | None = None):

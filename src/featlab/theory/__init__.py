@@ -1,6 +1,7 @@
 """What the theory predicts: pure functions of numbers, in float64, without a simulation."""
 
 from featlab.theory import agop as agop
+from featlab.theory import attention as attention
 from featlab.theory import denoising as denoising
 from featlab.theory import hermite as hermite
 from featlab.theory import mean_field as mean_field

@@ -145,6 +145,29 @@ def blow_up_time(start: Any, rate: Any, power: float) -> Any:
         return (1 / np.asarray((power - 2) * rate * start ** (power - 2)))[()]
 
 
+def learnt_at_least(loss: Any, power: float) -> Any:
+    r"""What a class has learnt, or memorised, of one kind at a small loss: at least $C$ in its best filter.
+
+    $$C = \left(\frac z2\right)^{1/q}, \qquad z = -\log(e^\varepsilon - 1)$$
+
+    A mean logistic loss of $\varepsilon$ leaves some sample with a margin of at least z. That is at most the mean
+    over filters of $\gamma^q + \rho^q$, up to starts, so one of the two gives half of it somewhere. Derived here.
+    """
+    loss = _checked("learnt_at_least", "loss", loss)
+    if np.any(loss >= np.log(2)):
+        raise InputError("learnt_at_least(loss=) must be below log 2, where margins are positive.")
+    return (-np.log(np.expm1(loss)) / 2) ** (1 / _power("learnt_at_least", power))
+
+
+def largest_start(scale: Any, products: Any) -> Any:
+    r"""About the largest of k Gaussian products with the start, $s \sqrt{2 \log k}$, s being their scale."""
+    scale, products = (
+        _checked("largest_start", "scale", scale),
+        _checked("largest_start", "products", products),
+    )
+    return scale * np.sqrt(2 * np.log(products))
+
+
 def _checked(function: str, name: str, value: Any, *, zero: bool = False, signed: bool = False) -> Any:
     """The value in float64, if every number in it is finite and, as asked, positive, at least 0, or any."""
     try:

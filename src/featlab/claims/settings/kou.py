@@ -51,11 +51,13 @@ def experiment(
     activation: Callable = relu,
     model: type[SignalNoise] | type[XorSignalNoise] = SignalNoise,
     tests: int | None = None,
+    balanced: bool = False,
 ) -> Experiment:
     """What is trained: learning rate in units of n / (sigma^2 d), start in units of sqrt(n) / (sigma d)."""
     tested = test_error if tests is None else test_error(count=tests)
+    classes = {"balanced": True} if balanced else {}
     return Experiment(
-        data=model(n=n, d=d, signal_norm=signal_norm, label_flip=flip, test_flip=flip),
+        data=model(n=n, d=d, signal_norm=signal_norm, label_flip=flip, test_flip=flip, **classes),
         network=TwoLayerCNN(width=width, activation=activation, init_scale=init_scale * math.sqrt(n) / d),
         algorithm=GradientDescent(learning_rate * n / d),
         probes=[train_loss.on(at_end), tested.on(at_end)],

@@ -452,7 +452,7 @@ DEFECTS = [
     Defect(
         "few seeds refute",
         "claims/judge.py",
-        'doubts = [self._unseen_successes(cell) if self.chance else "" for cell in outside]',
+        'doubts = [self._unseen_successes(cell, strict_level) if self.chance else "" for cell in outside]',
         'doubts = ["" for cell in outside]',
         "claims/test_judge.py::test_a_mode_that_would_bring_the_mean_inside_must_have_been_looked_for",
     ),

@@ -690,5 +690,5 @@ def test_numbers_of_a_check_are_numbers():
         ):
             with pytest.raises(InputError):
                 make(wrong)
-    with pytest.raises(InputError, match="rounding is at most 0.001"):
+    with pytest.raises(InputError, match="rounding is at most 0.01"):
         identity("x", x, 0.5)

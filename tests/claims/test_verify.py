@@ -150,7 +150,7 @@ def test_a_claim_file_that_says_nothing_of_training_rests_on_nothing_untrained(s
         "equals": "equals('x', runs.train_loss, {value})",
         "at_most": "at_most('x', runs.train_loss, {value})",
         "at_least": "at_least('x', runs.train_loss, {value})",
-        "identity": "identity('x', runs.train_loss - {value}, 0.3)",
+        "identity": "identity('x', runs.train_loss - {value}, 0.01)",
         "scales_as": "scales_as('x', runs.train_loss, 'learning_rate', {value})",
     }
     for verb, call in verbs.items():

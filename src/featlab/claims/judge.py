@@ -45,7 +45,7 @@ from featlab.claims.intervals import (
 )
 from featlab.sweeps.contour import TRAINED
 
-TOGETHER = 250  # checks that refutation is corrected for: no fewer than the atlas holds
+TOGETHER = 300  # checks that refutation is corrected for: no fewer than the atlas holds
 VALUE_MARGIN = 0.05
 ZERO_EXPONENT_MARGIN = 0.05
 SPARE = 10.0  # a bound this many times the measurement does not test its constant

@@ -26,6 +26,7 @@ import numpy as np
 import xarray as xr
 
 from featlab.claims.cells import trend_along
+from featlab.claims.intervals import FEWEST
 from featlab.claims.judge import Check
 from featlab.core.validation import InputError
 
@@ -186,7 +187,8 @@ def _mixed(check: Check, again: list[tuple[np.ndarray, Check]]) -> str:
 
 def _cannot_fail(check: Check, again: list[Check]) -> str:
     """Whether no number lies outside what theory allows, whatever the lab reads."""
-    if not check.chance or any(np.any((x.samples < check.lower) | (x.samples > check.upper)) for x in again):
+    too_few = not check.chance or check.samples.shape[1] < FEWEST  # of which each may happen to be allowed
+    if too_few or any(np.any((x.samples < check.lower) | (x.samples > check.upper)) for x in again):
         return ""
     return "it cannot fail: whatever the lab reads, its numbers are allowed"
 
@@ -195,7 +197,8 @@ def alter(one: xr.Dataset, strength: float | None, which: np.ndarray, index: int
     """Other readings for these seeds, of the same kind: positive, or shares, or true and false; or any at all."""
     changed = {}
     for name, values in _by_seed(one).items():
-        moved = values.copy(data=_moved(values.values, strength, _chance(values, one, index).values))
+        u = _chance(values, one, [index, round(1000 * (strength or 0))]).values
+        moved = values.copy(data=_moved(values.values, strength, u))
         chosen = xr.DataArray(which, dims="seed")
         changed[name] = xr.where(chosen, moved, values).transpose(*values.dims)
     return one.assign(changed)
@@ -225,15 +228,16 @@ def _padding(values: xr.DataArray, cells: Sequence[Any]) -> xr.DataArray:
     return ~there.any("seed") & there.any(["seed", *inner]) if inner else xr.zeros_like(there)
 
 
-def _chance(values: xr.DataArray, one: xr.Dataset, index: int) -> xr.DataArray:
+def _chance(values: xr.DataArray, one: xr.Dataset, key: list[int]) -> xr.DataArray:
     """Numbers from -1 to 1, in the place of these: the same ones for cells that ask the same question."""
     cells = [dim for dim in one.attrs.get("cells", ()) if dim in values.dims]
     asked = one.attrs.get("asked", ())
     count = int(np.prod([values.sizes[dim] for dim in cells]))
+    index, strength = key
     asked = asked if len(asked) == count else [(index, k) for k in range(count)]
     ordered = values.transpose(*cells, ...)
     name = zlib.crc32(str(values.name).encode())
-    keys = [[_SEED, name, *np.ravel(key)] for key in asked]
+    keys = [[_SEED, strength, name, *np.ravel(question)] for question in asked]
     u = np.array([np.random.default_rng(key).uniform(-1, 1, ordered.shape[len(cells) :]) for key in keys])
     return ordered.copy(data=u.reshape(ordered.shape)).transpose(*values.dims)
 

@@ -19,7 +19,7 @@ from featlab.claims.judge import VALUE_MARGIN, ZERO_EXPONENT_MARGIN, Check
 from featlab.core.validation import InputError
 from featlab.sweeps.boundary import exponents
 
-MOST_ROUNDING = 1e-3
+MOST_ROUNDING = 0.01  # of numbers, or of times to whole steps
 
 
 def identity(name: str, residual: Any, tolerance: float = 1e-12) -> Check:

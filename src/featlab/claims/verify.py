@@ -139,7 +139,8 @@ def _judged(claim: Claim, size: str, count: int, base_seed: int, judged: int, te
     names = [check.name for check in checks]
     if not checks or len(set(names)) < len(names):
         raise InputError(f"{claim.id} must yield checks, each with a name of its own; it yields {names}.")
-    deciding, fraction = list(lab.deciding) or [claim.typical()], lab.trained_fraction
+    about = [] if claim.rival else [claim.typical()]  # a formula has no setting
+    deciding, fraction = list(lab.deciding) or about, lab.trained_fraction
     control = _check(claim.control(lab), f"{claim.id}.control")
     *checks, control = followed(claim.judgements, lab, [*checks, control])
     tell(len(checks) + 1)

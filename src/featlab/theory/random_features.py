@@ -205,7 +205,7 @@ def edge(phi: float, psi: float, activation: Activation) -> float:
         tau = 1 + phi * (r - 1) * (c * r + rest) / (c * r)
         return tau * (tau - 1 + ratio) * c * r / (phi * (r - 1))
 
-    found = scipy.optimize.minimize_scalar(
+    found: Any = scipy.optimize.minimize_scalar(
         lambda s: np.log(minus_penalty(1 + np.exp(s))),
         bounds=(-30, 30),
         method="bounded",

@@ -12,9 +12,9 @@ $\sqrt{n/d}\,\rho$, which still counts beside $\sigma_0$ at $d = 10^4$; the expo
 $d \gtrsim 10^6$ and $T_1 = 2d$ steps.
 
 The two theorems ask for different starts. SAM's is of order one beside the length of the noise, up to logarithms,
-$\sigma_0 = \tilde\Theta(1/(\sigma\sqrt d))$: here 0.1. Descent's must be small beside $\sqrt{n/d}\,\rho$, what it
-memorises, as a test sees it: 0.01 beside 0.05 or more. Steps are 100 times the start in both, the most that moves
-less than it.
+$\sigma_0 = \tilde\Theta(1/(\sigma\sqrt d))$: here 0.1. Descent's must be small beside what it memorises, as a test
+sees it, $\sqrt{n/d}\,\rho$ with $\rho \approx 2\log(1/\epsilon)$: here 0.01 beside 0.17 at the largest d, where 0.1
+made the exponent drift. Steps are $10\,\sigma_0 n$ in both, so that one moves half as much as the start.
 """
 
 from __future__ import annotations
@@ -54,9 +54,9 @@ class SharpnessAware(Claim):
 }"""
     sizes = {
         "tiny": Size(seeds=3, d=(200, 400), n=(10, 20)),
-        "smoke": Size(seeds=3, d=(120, 300, 750), n=(10, 20, 40)),
-        "laptop": Size(seeds=24, d=(1000, 3000, 10_000, 30_000), n=(10, 20, 40)),
-        "full": Size(seeds=32, d=(1000, 3000, 10_000, 30_000, 100_000), n=(10, 20, 40, 80)),
+        "smoke": Size(seeds=3, d=(120, 300, 750), n=(20, 40, 80)),
+        "laptop": Size(seeds=24, d=(1000, 3000, 10_000, 30_000), n=(20, 40, 80, 160)),
+        "full": Size(seeds=32, d=(1000, 3000, 10_000, 30_000, 100_000), n=(20, 40, 80, 160)),
     }
     minutes = 3.0  # T_1 = 2d steps of SAM for every point of a bisection
     control_changes = "the radius of SAM is 0"
@@ -81,7 +81,7 @@ class SharpnessAware(Claim):
 
     n: int = whole(default=10, at_least=1)
     width: int = whole(default=10, at_least=1)  # m
-    learning_rate: float = real(default=100.0, above=0)  # eta, in units of sigma_0, noise having length one
+    learning_rate: float = real(default=10.0, above=0)  # eta, in units of sigma_0 n, noise having length one
     init_scale: float = real(default=0.1, above=0)  # sigma_0 of SAM and of the descent it is compared with
     small_start: float = real(default=0.01, above=0)  # sigma_0 where descent is judged alone
     batch: int = whole(default=5, at_least=1)  # B
@@ -92,10 +92,10 @@ class SharpnessAware(Claim):
     def experiment(self, d, signal, radius=None, n=None, start=None, batch=None):
         """`signal` is |mu| / sigma. Without a radius, descent alone; noise has length one."""
         n, start = self.n if n is None else n, self.init_scale if start is None else start
-        sam_steps = round(self.duration * d)
-        descent = GradientDescent(self.learning_rate * start)
+        sam_steps, rate = round(self.duration * d), self.learning_rate * start * n
+        descent = GradientDescent(rate)
         scale = start * math.sqrt((batch or n) * self.width)
-        sam = None if radius is None else SAM(self.learning_rate * start, radius * scale)
+        sam = None if radius is None else SAM(rate, radius * scale)
         data = SignalNoise(n=n, d=float(d), snr=signal / math.sqrt(d), noise_scale=d**-0.5)
         return Experiment(
             data=data if batch is None else Minibatches(data=data, size=batch),

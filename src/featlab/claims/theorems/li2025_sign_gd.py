@@ -28,7 +28,12 @@ import dataclasses
 import numpy as np
 
 from featlab.claims import Size, at_least, at_most, equals, not_judged, scales_as, to
-from featlab.claims.settings.sign_descent import SignDescentSetting, descent_test_loss, least_test_loss
+from featlab.claims.settings.sign_descent import (
+    SignDescentSetting,
+    descent_test_loss,
+    least_test_loss,
+    time_to_loss,
+)
 from featlab.probes import geometric, stages, train_loss
 
 SMALLEST = 1e-30  # attention that float32 still tells from 0
@@ -68,7 +73,7 @@ class SignDescentStages(SignDescentSetting):
         "T_1 << T_2 << T_3 << T_4": "each stage's time over the next one's",
         "stage I: values settle before keys move, then grow linearly": ("how far keys*", "slope of the values'*"),
         "stage II: T_2 is proportional to sigma_0 / eta and to s^(-1/2)": "exponent of T_2*",
-        "stage IV: T_4 is proportional to m_k^(-1/2)": "exponent of T_4*",
+        "stage IV: T_4 is proportional to 1 / s and to m_k^(-1/2)": "exponent of T_4*",
         "stage IV: attention on the signal decays exponentially": "halvings of attention*",
         "L_S <= epsilon at T": "training loss at T over epsilon",
         "L_D = Theta(1) at T, for Adam as for sign descent": "test loss over log*",
@@ -77,8 +82,8 @@ class SignDescentStages(SignDescentSetting):
             "T_1 is a handful of steps: too few for an exponent"
         ),
         "T_3 is proportional to sigma_0 / eta": not_judged("it scatters: votes near a tie change on the way"),
-        "T_4 is proportional to 1 / (eta s sigma_p)": not_judged(
-            "runs last for a time in that unit, which cannot be told from their length"
+        "T_4 is proportional to 1 / (eta sigma_p)": not_judged(
+            "eta and sigma_p enter as s does, through the length |xi|_1 that a step adds"
         ),
     }
     perturb = {"init_scale": 0.5, "head": to(36), "n": to(11)}
@@ -115,6 +120,9 @@ class SignDescentStages(SignDescentSetting):
         yield scales_as("exponent of T_2 in s", sparse.alignment_time, "s", -0.5, rivals=(0.0, -1.0))
         heads = lab.run(self.signs, time=self.time(strong), steps=steps, d=d, noise=strong, head=lab.size.heads)
         yield scales_as("exponent of T_4 in m_k", heads.noise_query_time, "head", -0.5, rivals=(0.0, -1.0))
+        longest = time_to_loss(self.loss, min(lab.size.s), strong)  # steps of one size
+        sparse = lab.run(self.signs, time=longest, steps=steps, d=d, noise=strong, s=lab.size.s)
+        yield scales_as("exponent of T_4 in s", sparse.noise_query_time, "s", -1.0, rivals=(0.0, -0.5))
         halved = {  # exponentially or faster
             "of the noise token": _halvings(last.noise_query, last.noise_query_time / steps),
             "of the noise token, weak noise": _halvings(beside.noise_query, beside.noise_query_time / steps),

@@ -13,8 +13,8 @@ $d \gtrsim 10^6$ and $T_1 = 2d$ steps.
 
 The two theorems ask for different starts. SAM's is of order one beside the length of the noise, up to logarithms,
 $\sigma_0 = \tilde\Theta(1/(\sigma\sqrt d))$: here 0.1. Descent's must be small beside what it memorises, as a test
-sees it, $\sqrt{n/d}\,\rho$ with $\rho \approx 2\log(1/\epsilon)$: here 0.01 beside 0.17 at the largest d, where 0.1
-made the exponent drift. Steps are $10\,\sigma_0 n$ in both, so that one moves half as much as the start.
+sees it, $\sqrt{n/d}\,\rho$ with $\rho \approx 2\log(1/\epsilon)$: here 0.01 beside 0.17 at the largest d, where
+0.1 made the exponent drift. Steps are $10\,\sigma_0 n$ in both, so that one moves half as much as the start.
 """
 
 from __future__ import annotations

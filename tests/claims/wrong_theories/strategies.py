@@ -5,10 +5,10 @@ import dataclasses
 from rival import Rival, wrong
 
 
-def _fixed_snr(claim):
-    """Stage I begins at a fixed ratio of signal to noise, whatever n: strengths are those at n = 100."""
+def _weaker_signal(claim):
+    """SNR^2 of order 1 / n^2 is enough for stage I: strengths are those at n = 100."""
     kind = type(claim)
-    return wrong(claim, split=lambda self, ratio, n, strength: kind.split(self, ratio, n, strength * n / 100))
+    return wrong(claim, split=lambda self, ratio, n, strength: kind.split(self, ratio, n, strength * 100 / n))
 
 
 def _without_the_half(claim):
@@ -83,13 +83,13 @@ def _dimension_alone(claim):
     return wrong(claim, experiment=experiment)
 
 
-EARLY = {"ratios": (100, 1000), "n": 50, "ns": (50, 100, 200), "late": 100}
+EARLY = {"ratios": (100, 1000), "n": 50, "ns": (100, 400), "late": 100}
 SPARSE = {"d": 2000, "sparsities": (12,), "ns": (15,)}
 COARSE = {"steps": 4.0}
 GD = "huang2025_label_noise_gd"
 LOW = {"d": (300, 600, 1200), "n": (10, 20, 40)}
 RIVALS = [
-    Rival("han2025_label_noise", "stage I begins at a fixed SNR", _fixed_snr, "exponent in n of*", size=EARLY),
+    Rival("han2025_label_noise", "SNR ~ 1 / n is enough", _weaker_signal, "*at one n SNR^2*", size=EARLY),
     Rival("han2025_label_noise", "the least error has no half", _without_the_half, "spurious error*", size=EARLY),
     Rival("zou2023_adam", "descent does what Adam does", _descent_for_adam, "test error of Adam", size=SPARSE),
     Rival(

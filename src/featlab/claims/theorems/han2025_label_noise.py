@@ -112,19 +112,15 @@ class LabelNoise(Claim):
     def experiment(self, ratio, n, *, strength=None, stop=None):
         """n samples in dimension `ratio` n, with noise of length one; to T_1, or until all is fitted."""
         strength = self.strength if strength is None else strength
-        d = float(ratio * n)
+        d, snr = float(ratio * n), math.sqrt(strength / n)
         readings = [train_error, test_error(count=TESTS), spurious_test_error]
         if stop is None:
             readings += [clean_noisy_split, coefficients, sample_selection, concentration]
+        data = SignalNoise(
+            n=n, d=d, snr=snr, noise_scale=d**-0.5, label_flip=self.flip, negative_flip=self.negative_flip
+        )
         return Experiment(
-            data=SignalNoise(
-                n=n,
-                d=d,
-                snr=math.sqrt(strength / n),
-                noise_scale=d**-0.5,
-                label_flip=self.flip,
-                negative_flip=self.negative_flip,
-            ),  # fmt: skip
+            data=data,
             network=TwoLayerCNN(width=self.width, init_scale=self.init_scale * math.sqrt(n / d)),
             algorithm=GradientDescent(self.learning_rate * n),
             probes=[one.on(at_end) for one in readings],
@@ -146,9 +142,7 @@ class LabelNoise(Claim):
             Assumption("the dimension is at least n^2: d / n^2", data.d / data.n**2, ">= 1"),
             Assumption("n SNR^2 is at least of order one", data.n * data.snr**2, ">= 1"),
             Assumption("flips are rarer than clean labels: 1 / (2 tau)", 1 / (2 * data.label_flip), ">= 1"),
-            Assumption(
-                "the start is small beside a step: sigma_0 n m / eta", network.init_scale / per_step, "<< 1"
-            ),
+            Assumption("the start is small: sigma_0 n m / eta", network.init_scale / per_step, "<< 1"),
             Assumption("steps are small: eta sigma^2 d / (n m)", per_step, "<< 1"),
         ]
 

@@ -99,5 +99,5 @@ def test_a_condition_on_votes_is_asked_where_votes_are_read():
     """In the second setting it does not hold, and is left out rather than set to a value that would."""
     claim = find_claim("li2025_sign_gd")
     for noise, named in ((claim.noise_scale, True), (claim.weak_noise, False)):
-        found = claim.assumptions(claim.signs(claim.time(noise), 400, 5400, noise))
+        found = claim.assumptions(claim.signs(claim.time(noise), 400, 6600, noise))
         assert named == any("votes" in one.sentence for one in found) and all(one.holds for one in found)

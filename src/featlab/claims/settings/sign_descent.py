@@ -52,7 +52,7 @@ def descent_test_loss(loss: float, sparsity: float, noise_scale: float, n: int) 
 class SignDescentSetting(Claim):
     """Knobs, experiments and conditions of the claim on sign descent."""
 
-    n: int = whole(default=9, at_least=1)  # odd: no vote is a tie
+    n: int = whole(default=11, at_least=1)  # odd: no vote is a tie; nine of them are four in five
     sparsity: int = whole(default=40, at_least=1)  # s
     noise_scale: float = real(default=12.0, above=0)  # sigma_p
     weak_noise: float = real(default=0.4, above=0)  # sigma_p in the second setting

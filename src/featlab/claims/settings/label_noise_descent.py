@@ -30,10 +30,10 @@ class LabelNoiseSetting(Claim):
 }"""
 
     n: int = whole(default=20, at_least=1)
-    width: int = whole(default=10, at_least=1)  # m
+    width: int = whole(default=16, at_least=1)  # m; at 10, one set in 50 has a sample that none of its class sees
     strength: float = real(default=0.4, above=0)  # n SNR^2
     flip: float = probability(default=0.1)  # p
-    learning_rate: float = real(default=5.0, above=0)  # eta, in units of 1 / (sigma^2 d)
+    learning_rate: float = real(default=8.0, above=0)  # eta, in units of 1 / (sigma^2 d)
     init_scale: float = real(default=0.01, above=0)  # sigma_0, noise having length one
 
     def kappa(self, factor=1.0) -> float:
@@ -63,7 +63,7 @@ class LabelNoiseSetting(Claim):
         )
 
     def typical(self) -> Experiment:
-        return self.experiment(DURATION, 2000.0, factor=1.5)
+        return self.experiment(DURATION, 1e6, factor=1.5)
 
     def assumptions(self, experiment: Any) -> list[Assumption]:
         data, algorithm = experiment.data, experiment.algorithm
@@ -71,6 +71,11 @@ class LabelNoiseSetting(Claim):
         found = [
             Assumption("the dimension is at least n^2: d / n^2", data.d / data.n**2, ">= 1"),
             Assumption("the ratio of signal to noise is low: 1 / (n SNR^2)", 1 / (data.n * data.snr**2), ">= 1"),
+            Assumption(
+                "each sample has an active filter of its class: n 2^-m",
+                data.n * 2.0**-experiment.network.width,
+                "<< 1",
+            ),
             Assumption("steps are small: log(d) / (eta sigma^2 d)", math.log(data.d) / rate, ">= 1"),
         ]
         if algorithm.flip > 0:  # plain descent flips nothing

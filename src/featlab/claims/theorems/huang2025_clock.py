@@ -50,8 +50,8 @@ class Clock(LabelNoiseSetting):
     sizes = {
         "tiny": Size(seeds=3, steps=(10.0, 20.0), d=500.0),
         "smoke": Size(seeds=6, steps=(2.0, 2.25, 2.5), d=1e6),
-        "laptop": Size(seeds=24, steps=(0.375, 0.75, 1.5), d=2000.0),
-        "full": Size(seeds=64, steps=(0.1, 0.2, 0.4, 0.8), d=20_000.0),
+        "laptop": Size(seeds=24, steps=(0.375, 0.75, 1.5), d=1e6),
+        "full": Size(seeds=64, steps=(0.1, 0.2, 0.4, 0.8), d=1e6),
     }
     minutes = 3.0  # hundreds of thousands of small steps
     control_changes = "the rate is measured before the noise is memorised"

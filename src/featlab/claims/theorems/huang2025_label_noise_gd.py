@@ -39,8 +39,8 @@ class LabelNoiseLearns(LabelNoiseSetting):
     sizes = {
         "tiny": Size(seeds=3, steps=10.0, d=500.0),  # kappa is tenfold
         "smoke": Size(seeds=4, steps=2.5, d=1e6),
-        "laptop": Size(seeds=24, steps=1.0, d=2000.0),
-        "full": Size(seeds=64, steps=0.5, d=20_000.0),
+        "laptop": Size(seeds=24, steps=1.0, d=1e6),
+        "full": Size(seeds=64, steps=0.5, d=1e6),
     }
     minutes = 3.0  # hundreds of thousands of small steps
     control_changes = "no label is flipped"

@@ -28,6 +28,9 @@ REFERENCE = "engine/test_reference.py::test_run_equals_a_plain_numpy_implementat
 PRODUCTS = "problem/test_gram.py::test_training_in_products_gives_the_same_numbers"
 STRATEGY = "algorithms/test_strategies.py::test_a_strategy_equals_its_update_in_"
 SOBOLEV = "test_a_quadratic_potential_has_its_log_sobolev_constant_and_barthe_and_robertos_bounds_of_it"
+    ),
+    Defect(
+FORMULAS = "claims/test_strategy_formulas.py"
 DEFECTS = [
     Defect(
         "descent goes uphill",
@@ -743,6 +746,55 @@ DEFECTS = [
         "return (-np.log(np.expm1(loss)) / 2) **",
         "return (-np.log(np.expm1(loss))) **",
         "theory/test_signal_noise.py::test_at_a_small_loss_something_is_learnt_as_large_as_is_said",
+    ),
+    Defect(
+        "the clock of label noise forgets that squared ReLU has slope 2",
+        "claims/settings/label_noise_descent.py",
+        "return 2 * self.learning_rate * factor",
+        "return self.learning_rate * factor",
+        f"{FORMULAS}::test_kappa_is_what_a_step_adds_to_a_noise_product_and_half_of_n_snr_to_the_signals",
+    ),
+    Defect(
+        "a sign step adds the root of the mean square of the noise",
+        "claims/settings/sign_descent.py",
+        "return sparsity * noise_scale * math.sqrt(2 / math.pi)",
+        "return sparsity * noise_scale",
+        f"{FORMULAS}::test_paces_and_times_of_sign_descent",
+    ),
+    Defect(
+        "the least test loss has one token attend to the signal",
+        "claims/settings/sign_descent.py",
+        "math.exp(-4 * time)",
+        "math.exp(-2 * time)",
+        f"{FORMULAS}::test_the_test_loss_is_least_where_both_tokens_attend_to_the_signal",
+    ),
+    Defect(
+        "the margin of descent is the noise's alone",
+        "claims/settings/sign_descent.py",
+        "loss ** (1 / (1 + sparsity * noise_scale**2 / n))",
+        "loss ** (1 / (sparsity * noise_scale**2 / n))",
+        f"{FORMULAS}::test_paces_and_times_of_sign_descent",
+    ),
+    Defect(
+        "concentration without the mean of the noise's response",
+        "probes/concentration.py",
+        "jnp.maximum(margins - means[::-1], 0)",
+        "jnp.maximum(margins, 0)",
+        f"{FORMULAS}::test_the_exponent_of_the_bound_on_the_error_equals_plain_numpy",
+    ),
+    Defect(
+        "concentration without the factor 2",
+        "probes/concentration.py",
+        "room**2 / (2 * spread[::-1])",
+        "room**2 / spread[::-1]",
+        f"{FORMULAS}::test_the_exponent_of_the_bound_on_the_error_equals_plain_numpy",
+    ),
+    Defect(
+        "SAM's radius does not follow the batch",
+        "claims/theorems/chen2023_sam.py",
+        "math.sqrt((batch or n) * self.width)",
+        "math.sqrt(n * self.width)",
+        f"{FORMULAS}::test_sams_radius_follows_the_batch_as_its_root",
     ),
 ]
 

@@ -13,6 +13,8 @@ length. One or two steps are all the theorem takes: there is nothing that could 
 
 from __future__ import annotations
 
+from typing import Any
+
 import jax.numpy as jnp
 
 from featlab.algorithms import GiantStep
@@ -92,7 +94,7 @@ class Directions(Claim):
     def typical(self):
         return self.experiment(200, staircase, 2, 2)
 
-    def assumptions(self, experiment):
+    def assumptions(self, experiment: Any):
         n, d = experiment.data.n, experiment.data.d
         if experiment.data.data.link is square and n >= d**2:
             return [Assumption("n / d^2: as many samples a step as pairs of dimensions", n / d**2, ">= 1")]

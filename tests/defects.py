@@ -28,8 +28,6 @@ REFERENCE = "engine/test_reference.py::test_run_equals_a_plain_numpy_implementat
 PRODUCTS = "problem/test_gram.py::test_training_in_products_gives_the_same_numbers"
 STRATEGY = "algorithms/test_strategies.py::test_a_strategy_equals_its_update_in_"
 SOBOLEV = "test_a_quadratic_potential_has_its_log_sobolev_constant_and_barthe_and_robertos_bounds_of_it"
-    ),
-    Defect(
 FORMULAS = "claims/test_strategy_formulas.py"
 DEFECTS = [
     Defect(

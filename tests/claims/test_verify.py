@@ -317,7 +317,7 @@ def test_deciding_runs_are_logged_on_fresh_seeds_and_a_changed_source_is_told(sk
         with pytest.raises(fl.InputError, match="takes fresh seeds"):
             verify(changed, **{"size": "laptop", "decide": True, **options})
     for claim, judged in ((changed, 3), (dataclasses.replace(changed, width=8), TOGETHER)):
-        with pytest.raises(fl.InputError, match="as it is registered: with the knobs of its file and judged=250"):
+        with pytest.raises(fl.InputError, match="as it is registered: with the knobs of its file and judged=300"):
             verify(claim, "laptop", decide=True, judged=judged)
     assert len(deciding_runs(changed)) == 2
 

@@ -1,4 +1,4 @@
-"""Tables of verdicts in README.md and docs/verdicts.md, from stored records: run this file."""
+"""Tables of verdicts in README.md and pages of docs, from stored records: run this file."""
 
 from __future__ import annotations
 
@@ -11,9 +11,11 @@ from theorems import stored_verdicts
 
 from featlab.atlas.cards import main_check
 from featlab.atlas.tables import numbers
+from featlab.claims import find_claims
+from featlab.claims.deciding import EXPLORING, usual_base_seed
 
 ROOT = Path(__file__).parents[2]
-FILES = (ROOT / "README.md", ROOT / "docs" / "verdicts.md")
+FILES = (ROOT / "README.md", ROOT / "docs" / "verdicts.md", ROOT / "docs" / "clauses.md")
 FLAGSHIP, SHOWN = "cao2022_phase", 3
 
 
@@ -28,7 +30,24 @@ def of_one(record: Mapping[str, Any]) -> str:
 
 def of_all(records: Mapping[str, Mapping[str, Any]]) -> str:
     """A row for each claim: its verdict, how many checks count, and the check or the reason that decided."""
-    return table(("claim", "verdict", "evidence", "measured, and what theory allows"), map(_row, records.values()))
+    older = {name for name, claim in find_claims().items() if usual_base_seed(claim) == EXPLORING}
+    rows = [_row(record, "†" if name in older else "") for name, record in records.items()]
+    found = table(("claim", "verdict", "evidence", "measured, and what theory allows"), rows)
+    if not older:
+        return found
+    return f"{found}\n\n† The claim has changed since; `featlab verify ID --decide` decides it anew, on fresh seeds."
+
+
+def of_clauses(records: Mapping[str, Mapping[str, Any]]) -> str:
+    """Every clause of every theorem: the checks that judge it, or why none does."""
+    rows = [
+        (f"`{name}`", one["clause"], one["reason"] or "; ".join(one["checks"]), one["status"])
+        for name, record in records.items()
+        for one in record["clauses"]
+    ]
+    judged = sum(status != "not judged" for *_, status in rows)
+    head = f"{len(rows)} clauses, {judged} of them judged."
+    return f"{head}\n\n{table(('claim', 'the theorem says', 'judged by, or why not', ''), rows)}"
 
 
 def counts(records: Mapping[str, Mapping[str, Any]]) -> str:
@@ -40,17 +59,18 @@ def counts(records: Mapping[str, Mapping[str, Any]]) -> str:
     return f"{len(records)} claims: {', '.join(parts)}; {evidence} of {checks} checks count as evidence."
 
 
-def _row(record: Mapping[str, Any]) -> tuple[str, str, str, str]:
+def _row(record: Mapping[str, Any], mark: str) -> tuple[str, str, str, str]:
     evidence = f"{record['evidence']} of {len(record['checks'])}"
     name, measured, allowed = numbers(main_check(record))
     said = f"{name}: {measured}, theory {allowed}" if record["status"] == "supported" else record["reason"]
-    return f"`{record['id']}`", record["word"], evidence, said
+    return f"`{record['id']}`", record["word"] + mark, evidence, said
 
 
 def rewritten(text: str) -> str:
     """The text of a page with its made parts made anew."""
     records = stored_verdicts()
     made = {"flagship": of_one(records[FLAGSHIP]), "verdicts": f"{counts(records)}\n\n{of_all(records)}"}
+    made["clauses"] = of_clauses(records)
     found = 0
     for name, part in made.items():
         begin, end = f"<!-- made: {name} -->", f"<!-- end: {name} -->"

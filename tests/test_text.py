@@ -82,3 +82,41 @@ second = "GradientDescent(0.2, momentum=0.9)"
         changed.data.data.n == 12 and changed.algorithm.first.learning_rate == 0.25 and changed.steps.level == 0.1
     )
     assert experiment.data.data.n == 10  # the original is as it was
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "builtins.exit",
+        "builtins.input",
+        "builtins.breakpoint",
+        "os.system",
+        "sys.exit",
+        "numpy.save",
+        "pytest.exit",
+    ],
+)
+def test_text_names_nothing_of_pythons_or_of_other_packages(name, tmp_path):
+    """A word in a file, an attribute or a record must not make something else than an experiment happen."""
+    import numpy  # noqa: F401  what is imported already could be named
+
+    with pytest.raises(fl.InputError, match="cannot stand in the text of an experiment"):
+        fl.rebuild(f"TwoLayerCNN(width=2, activation={name})")
+    file = tmp_path / "t.toml"
+    file.write_text(
+        f'data = "SignalNoise(n=3, d=10, snr=0.5)"\nnetwork = "TwoLayerCNN(width=2, activation={name})"\n'
+        'algorithm = "GradientDescent(0.1)"\nobjective = "logistic"\nprobes = ["train_loss"]\nsteps = 2\n'
+    )
+    with pytest.raises(fl.InputError, match="cannot stand in the text of an experiment"):
+        load_experiment(str(file))
+
+
+def test_text_names_what_a_module_of_ones_own_defines_and_not_what_it_imports(tmp_path, monkeypatch):
+    (tmp_path / "mine.py").write_text("from os import system\n\n\ndef cube(z):\n    return z**3\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    import mine
+
+    network = fl.rebuild("TwoLayerCNN(width=2, activation=mine.cube)")
+    assert network.activation is mine.cube
+    with pytest.raises(fl.InputError, match="posix.system, which cannot stand in the text"):
+        fl.rebuild("TwoLayerCNN(width=2, activation=mine.system)")

@@ -1,8 +1,8 @@
 """Experiments as text: what a Dataset remembers, a TOML file says and an override changes.
 
 The text of an experiment is the expression that makes it, `Experiment(data=SignalNoise(n=100, ...), ...)`. It is
-read back without being executed: only featlab's names, classes that are already imported, numbers and arithmetic
-are understood.
+read back without being executed: numbers, arithmetic, featlab's names, those of JAX and those of the user's own
+modules that are already imported are understood, and nothing of Python's or of other packages'.
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ from featlab.probes import Probe, as_probe
 _Part = TypeVar("_Part")
 _FOLDERS = ("data", "networks", "objectives", "algorithms", "probes")
 _SETTINGS = ("title", "seeds", "compare")  # what a file says beside the experiment
+_TRUSTED = ("featlab", "jax", "jaxlib", "optax", "equinox", "__main__")
 _NUMBERS = {"inf": math.inf, "nan": math.nan, "true": True, "false": False, "none": None}
 _ARITHMETIC = {
     ast.Add: operator.add,
@@ -206,10 +207,31 @@ def _imported(dotted: str) -> Any:
         if len(parts) < 2:
             raise InputError(f"{dotted!r} is not a name featlab knows; import the module that defines it first.")
         module_name, parts = f"{module_name}.{parts[0]}", parts[1:]
+    if not _is_trusted(module_name):
+        raise InputError(
+            f"{dotted!r} cannot stand in the text of an experiment: only names of featlab, of JAX and of modules "
+            "of your own can."
+        )
     found = sys.modules[module_name]
     for part in parts:
         found = getattr(found, part, None)
+    home = getattr(found, "__module__", None) or module_name
+    if not _is_trusted(home):  # what a module of one's own has imported from elsewhere
+        raise InputError(f"{dotted!r} is {home}.{parts[-1]}, which cannot stand in the text of an experiment.")
     return found
+
+
+def _is_trusted(module: str) -> bool:
+    """Whether text may name what is in a module: parts and functions of arrays, not what acts on the machine."""
+    package = module.partition(".")[0]
+    if package in _TRUSTED:
+        return True
+    if package in sys.stdlib_module_names:
+        return False
+    file = getattr(sys.modules.get(package), "__file__", None) or getattr(
+        sys.modules.get(module), "__file__", None
+    )
+    return file is None or not {"site-packages", "dist-packages"} & set(Path(file).parts)
 
 
 def _number(node: ast.expr) -> float:

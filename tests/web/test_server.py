@@ -1,5 +1,6 @@
 """What the playground's server does with everything a browser, or something worse, may send it."""
 
+import asyncio
 import json
 import math
 import random
@@ -204,6 +205,49 @@ def test_what_is_not_there_and_who_is_not_meant(server, small):
     assert refusal(server.url, Host="evil.example")[0] == 421
     with pytest.raises(Exception, match="403|rejected"):
         line(server, additional_headers={"Origin": "http://evil.example"}).recv(timeout=5)
+    file = server.url + "download/script.py?" + urlencode(small)
+    for headers in ({"Sec-Fetch-Site": "cross-site"}, {"Origin": "http://evil.example"}):
+        status, text = refusal(file, **headers)
+        assert status == 403 and b"own page" in text
+    assert refusal(file, **{"Sec-Fetch-Site": "same-origin"})[0] == 200
+
+
+@pytest.mark.parametrize(
+    ("listens", "asked", "expected"),
+    [
+        ("127.0.0.1", "localhost:8123", True),
+        ("127.0.0.1", "evil.example", False),
+        ("127.0.0.1", "192.168.0.7", False),
+        ("127.0.0.2", "127.0.0.2:8123", True),
+        ("127.0.0.2", "evil.example", False),
+        ("0.0.0.0", "192.168.0.7:8123", True),
+        ("0.0.0.0", "[fe80::1]:8123", True),
+        ("0.0.0.0", "evil.example", False),
+        ("lab.example", "lab.example:80", True),
+    ],
+)
+def test_a_server_answers_to_its_own_names_alone(listens, asked, expected):
+    from featlab.web import _server
+
+    assert _server._is_expected({"host": asked}, _server._hosts(listens)) is expected
+
+
+def test_no_more_files_are_made_at_once_than_the_limit(monkeypatch):
+    from featlab.web import _server
+
+    class Busy:
+        begin = stop = staticmethod(lambda *arguments: None)
+
+    async def many():
+        playground = _server.Playground()
+        playground.workers = {"train": Busy}
+        setting = {**playground.catalogue.setting("cao2022_phase"), "claim": "cao2022_phase"}
+        asked = [playground.file("script.py", setting) for _ in range(_server.MOST_FILES + 3)]
+        return await asyncio.gather(*asked, return_exceptions=True), playground.files
+
+    monkeypatch.setattr(_server, "FILE_SECONDS", 0.5)
+    found, left = asyncio.run(many())
+    assert sum("Too many files" in str(one) for one in found) == 3 and not left
 
 
 def processes(server):

@@ -56,7 +56,7 @@ def on_cluster(cluster: Any) -> Iterator[Cluster]:
         raise InputError(f'sweep(cluster=) must be an address, a dask client or "local", got {cluster!r}.')
     elif cluster == "local":
         with _deaf_to_interrupts():
-            options = {"dashboard_address": ":0", "silence_logs": logging.ERROR}
+            options = {"dashboard_address": "127.0.0.1:0", "silence_logs": logging.ERROR}
             own = LocalCluster(n_workers=cores(), threads_per_worker=1, **options)
         with own, Client(own) as client:
             yield Cluster(client, getattr(jax.config, "jax_compilation_cache_dir", None))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import ipaddress
 import itertools
 import json
 import socket
@@ -38,6 +39,7 @@ _HEADERS = {
     "Cache-Control": "no-cache",
 }
 _LOOPBACK = ("127.0.0.1", "localhost", "::1", "[::1]")
+ANY_ADDRESS = "any address"
 MOST_CLIENTS = 64
 MOST_FILES = 4  # being made at once
 MOST_BYTES = 64_000  # of a message
@@ -163,10 +165,10 @@ class Playground:
         """A file to keep, or one sentence."""
         if len(self.files) >= MOST_FILES:
             raise InputError("Too many files are being made at once; try again in some seconds.")
-        await asyncio.to_thread(self.catalogue.read, setting)
         number = next(self._numbers)
         self.files[number] = asyncio.get_running_loop().create_future()
         try:
+            await asyncio.to_thread(self.catalogue.read, setting)
             self.workers["train"].begin((number, "file"), number, "file", setting, name)
             while True:
                 message = await asyncio.wait_for(self.files[number], FILE_SECONDS)
@@ -208,8 +210,8 @@ def _parsed(text: str) -> dict[str, Any]:
     return asked
 
 
-def application(folder: str | None = None, hosts: tuple[str, ...] | None = _LOOPBACK) -> Any:
-    """The ASGI application; `hosts` are the names it answers to, None for any."""
+def application(folder: str | None = None, hosts: tuple[str, ...] = _LOOPBACK) -> Any:
+    """The ASGI application; `hosts` are the names it answers to."""
     from starlette.applications import Starlette
     from starlette.responses import JSONResponse, Response
     from starlette.routing import Route, WebSocketRoute
@@ -220,7 +222,7 @@ def application(folder: str | None = None, hosts: tuple[str, ...] | None = _LOOP
     def guarded(answer):
         async def checked(request):
             if not _is_expected(request.headers, hosts):
-                return Response("This server answers on loopback only.", 421, _HEADERS)
+                return Response("This server does not answer to that name.", 421, _HEADERS)
             response = await answer(request)
             response.headers.update(_HEADERS)
             return response
@@ -238,6 +240,8 @@ def application(folder: str | None = None, hosts: tuple[str, ...] | None = _LOOP
         return Response(playground.page, media_type="application/json")
 
     async def download(request):
+        if not _is_own(request.headers):
+            return Response("Only this server's own page can ask for files.", 403)
         name = request.path_params["name"]
         try:
             content = await playground.file(name, dict(request.query_params))
@@ -247,9 +251,7 @@ def application(folder: str | None = None, hosts: tuple[str, ...] | None = _LOOP
         return Response(content, 200, headers, _TYPES[Path(name).suffix])
 
     async def talk(browser):
-        origin = browser.headers.get("origin")
-        same = origin is None or urlsplit(origin).netloc == browser.headers.get("host")
-        if not same or not _is_expected(browser.headers, hosts):
+        if not _is_own(browser.headers) or not _is_expected(browser.headers, hosts):
             await browser.close(1008)  # another site's page
             return
         await playground.talk(browser)
@@ -280,12 +282,38 @@ def _content(path: Path) -> Any:
     return Response(path.read_bytes(), media_type=_TYPES.get(path.suffix, "application/octet-stream"))
 
 
-def _is_expected(headers: Any, hosts: tuple[str, ...] | None) -> bool:
-    """Whether a request names a host of ours: a name that someone else's server points here is not one."""
-    if hosts is None:
-        return True
+def _is_own(headers: Any) -> bool:
+    """Whether a request comes from this server's own page, or from no page at all."""
+    origin = headers.get("origin")
+    same = origin is None or urlsplit(origin).netloc == headers.get("host")
+    return same and headers.get("sec-fetch-site", "none") in ("same-origin", "none")
+
+
+def _is_expected(headers: Any, hosts: tuple[str, ...]) -> bool:
+    """Whether a request names a host of ours: a name that someone else's server points here is not one.
+
+    An address is nobody's name, and is expected wherever the server listens beyond loopback.
+    """
     host = headers.get("host", "")
-    return (host.rpartition(":")[0] if ":" in host and not host.endswith("]") else host) in hosts
+    name = host.rpartition(":")[0] if ":" in host and not host.endswith("]") else host
+    return name in hosts or ANY_ADDRESS in hosts and _is_address(name)
+
+
+def _is_address(name: str) -> bool:
+    try:
+        ipaddress.ip_address(name.strip("[]"))
+    except ValueError:
+        return False
+    return True
+
+
+def _hosts(host: str) -> tuple[str, ...]:
+    """The names that a server which listens at an address answers to."""
+    if host in _LOOPBACK:
+        return _LOOPBACK
+    if _is_address(host) and ipaddress.ip_address(host).is_loopback:
+        return (*_LOOPBACK, host)
+    return (*_LOOPBACK, host, socket.gethostname(), socket.getfqdn(), ANY_ADDRESS)
 
 
 def serve(port: int = PORT, host: str = "127.0.0.1", folder: str | None = None) -> None:
@@ -296,11 +324,11 @@ def serve(port: int = PORT, host: str = "127.0.0.1", folder: str | None = None) 
     except ModuleNotFoundError as error:
         raise InputError(f"featlab serve needs the package {error.name}: pip install 'featlab[web]'.") from None
     address = _bound(host, port)
-    hosts = _LOOPBACK if host in _LOOPBACK else None
+    hosts = _hosts(host)
     app = application(folder, hosts)
     shown = f"[{host}]" if ":" in host else host
     print(f"featlab: the playground is at http://{shown}:{address.getsockname()[1]} (Ctrl-C ends it)", flush=True)
-    if hosts is None:
+    if ANY_ADDRESS in hosts:
         print("featlab: everybody who can reach this machine can use it, and its two processes.", file=sys.stderr)
     config = uvicorn.Config(app, log_level="warning", ws_max_size=2 * MOST_BYTES, timeout_graceful_shutdown=2)
     with contextlib.suppress(KeyboardInterrupt):

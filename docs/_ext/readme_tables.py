@@ -35,7 +35,9 @@ def of_all(records: Mapping[str, Mapping[str, Any]]) -> str:
     found = table(("claim", "verdict", "evidence", "measured, and what theory allows"), rows)
     if not older:
         return found
-    return f"{found}\n\n† The claim has changed since; `featlab verify ID --decide` decides it anew, on fresh seeds."
+    return (
+        f"{found}\n\n† The claim has changed since; `featlab verify ID --decide` decides it anew, on fresh seeds."
+    )
 
 
 def of_clauses(records: Mapping[str, Mapping[str, Any]]) -> str:

@@ -290,6 +290,9 @@ def variants():
     for algorithm, steps in itertools.product(BY_COORDINATE, STEPS):
         yield make(SignalNoise(n=5, d=40, snr=0.5), NETWORKS[0], algorithm, steps)
     yield make(SignalNoise(n=5, d=7, snr=0.5), NETWORKS[0], PacedDescent(0.1))
+    for flip in (0.0, 0.2):
+        in_turn = SignalNoise(n=5, d=40, snr=0.5, balanced=True, label_flip=flip)
+        yield make(in_turn, NETWORKS[0], GradientDescent(0.1))
     yield make(DATA[0], TwoLayerCNN(width=2, init_scale=0), GradientDescent(0.1, weight_decay=0.1))
 
 

@@ -97,7 +97,8 @@ def call(*arguments):
         ("data.d=inf", "SignalNoise.noise_scale means nothing at d = inf"),
         ("data.d=1e13.5", "SignalNoise.d must be a number of at least 1, got '1e13.5';"),
         ("steps", "A change must have the form data.snr=0.2, got 'steps'."),
-        ("algorithm=os.system('true')", "cannot be called here"),
+        ("algorithm=os.system('true')", "cannot stand in the text of an experiment"),
+        ("algorithm=featlab.run('true')", "cannot be called here"),
         ("data.d=8 space=Span", "Span is not possible: d = 8 is less than the 12 vectors that are drawn"),
     ],
 )
@@ -268,3 +269,15 @@ def test_help_does_not_import_the_laboratory():
         "import sys; import featlab.commands.cli; assert 'jax' not in sys.modules and 'xarray' not in sys.modules"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_a_folder_that_cannot_be_written_is_told_before_anything_is_trained(tmp_path, monkeypatch):
+    from featlab.commands import run as command
+
+    def trained(*arguments, **options):
+        raise AssertionError("it was trained first")
+
+    monkeypatch.setattr(command, "run", trained)
+    (tmp_path / "taken").write_text("")
+    with pytest.raises(fl.InputError, match="taken.* cannot be written"):
+        command.run_file("cao2022_phase", out=str(tmp_path / "taken"))

@@ -15,7 +15,6 @@ from featlab.atlas import page, tables
 from featlab.atlas.cards import card, erratum_card, reading_card
 from featlab.atlas.figures import Embedded, embedded, verdict_figure
 from featlab.atlas.gather import Outcome, Task, gathered
-from featlab.atlas.records import make_folder
 from featlab.claims import Claim, find_claims
 from featlab.claims.claim import SIZES
 from featlab.claims.verdict import EXIT_CODES
@@ -24,6 +23,7 @@ from featlab.core.validation import InputError
 from featlab.engine.compiled import keep_compiled_programs
 from featlab.engine.progress import INTERRUPTED, progress_bar
 from featlab.plots.exponents import RATES
+from featlab.sweeps.store import writable
 
 BROKEN = 2
 _VALUES = 12  # of a slice, more or less
@@ -78,7 +78,7 @@ def write_atlas(
     errata = {id: one for id, one in find_errata().items() if only is None or id in only}
     both: dict[str, Claim] = {**claims, **errata}
     where = Path(out)
-    make_folder(where / "records")
+    writable(where / "records")
     findings = Findings()
     if records is not None:
         findings.records, findings.figures = _read(Path(records), both)

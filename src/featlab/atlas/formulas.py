@@ -91,6 +91,7 @@ def _translated(latex: str, block: bool) -> str:
     _refuse_what_is_known_to_fail(latex)
     # A single letter in braces would come back in italics.
     source = re.sub(r"\\mathrm\s*\{\s*([A-Za-z])\s*\}", r"\\mathrm \1 ", latex)
+    source = re.sub(r"\\arg\s*\\(min|max)(?![A-Za-z])", r"\\operatorname{arg\1}", source)  # which it does not know
     try:
         text = convert(source, display="block" if block else "inline").replace(' xmlns="', ' xmlns_="')
         root = ElementTree.fromstring(text)

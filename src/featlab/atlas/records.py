@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import sys
-import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -41,25 +40,19 @@ def stored_record(claim: Claim, options, out, perturb) -> dict[str, Any] | None:
         return None
 
 
-def make_folder(out) -> None:
-    """Before anything is computed for it."""
-    try:
-        if out is not None:
-            Path(out).mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise InputError(f"Verdicts cannot be written to {str(out)!r}: {error.strerror}.") from None
-
-
 def write_record(record, out) -> None:
     """A record and its figure, into a folder."""
     if out is None:
         return
-    folder = Path(out)
-    figure = plots.verdict(record)
-    for kind in ("svg", "png"):
-        plots.save(figure, folder / f"{record['id']}.{kind}")
-    # The record last, and whole or not at all: it says that the rest is there.
-    handle, temporary = tempfile.mkstemp(dir=folder, suffix=".part")
-    with os.fdopen(handle, "w") as file:
-        json.dump([record], file, indent=1)
-    os.replace(temporary, folder / f"{record['id']}.json")
+    folder, name = Path(out), record["id"]
+    part = folder / f".{name}.{os.getpid()}.part"
+    try:
+        figure = plots.verdict(record)
+        for kind in ("svg", "png"):
+            plots.save(figure, folder / f"{name}.{kind}")
+        # The record last, and whole or not at all: it says that the rest is there.
+        part.write_text(json.dumps([record], indent=1))
+        os.replace(part, folder / f"{name}.json")
+    except OSError as error:
+        part.unlink(missing_ok=True)
+        raise InputError(f"The verdict on {name} cannot be written to {str(out)!r}: {error.strerror}.") from None

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from featlab.atlas.records import make_folder, stored_record, write_record
+from featlab.atlas.records import stored_record, write_record
 from featlab.claims import Assumption, Claim, find_claim, find_claims
 from featlab.claims.citation import paper_of
 from featlab.claims.claim import SIZES, not_judged
@@ -20,6 +20,7 @@ from featlab.core.validation import InputError
 from featlab.engine.compiled import keep_compiled_programs
 from featlab.engine.progress import INTERRUPTED
 from featlab.experiment import Experiment
+from featlab.sweeps.store import writable
 from featlab.text import describe, override
 
 
@@ -118,7 +119,8 @@ def verify_claims(
         raise InputError(
             "verify --decide takes fresh seeds, as many as the claim says; give no other options for them."
         )
-    make_folder(out)
+    if out is not None:
+        writable(out)
     records, interrupted = [], False
     for claim, options in jobs:
         try:
@@ -126,9 +128,9 @@ def verify_claims(
             if stored is None:
                 verdict = verify(claim, claims=folder, perturb=perturb, decide=decide, **options)
                 record = verdict.record()
-                write_record(record, out)
                 if not as_json:
                     _print(verdict, out)
+                write_record(record, out)  # what was found is shown, whatever the disk says
             else:
                 record = stored
                 if not as_json:

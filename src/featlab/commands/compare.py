@@ -17,13 +17,13 @@ from rich.table import Table
 
 from featlab import plots
 from featlab.commands.run import INTERRUPTED, keep_compiled_programs, stated
-from featlab.commands.sweep import floor_of, level_of, made, ranges_of, shown_in, with_changes
+from featlab.commands.sweep import floor_of, level_of, ranges_of, shown_in, with_changes
 from featlab.core.validation import InputError, did_you_mean
 from featlab.experiment import Experiment
 from featlab.plots._curves import step_dim
 from featlab.probes.running import as_running
 from featlab.sweeps.compare import as_changes, compare, names_of, paired, planned
-from featlab.sweeps.store import save
+from featlab.sweeps.store import save, writable
 from featlab.text import override, rebuild
 
 _WIDE = 100  # letters in a line, from which on a number and its error share one
@@ -72,7 +72,7 @@ def compare_file(
         paired(experiment, as_changes(algorithms))
         _check(experiment, show)
         variable, options = "", {}
-    made(folder)
+    writable(folder)
     print(
         f"{', '.join(algorithms)}: the same {number} seed{'s' * (number > 1)} for each; kept in {folder}.",
         flush=True,

@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import Any
 
 from featlab import plots
-from featlab.commands.sweep import made
 from featlab.core.validation import InputError, did_you_mean
 from featlab.engine.compiled import keep_compiled_programs
 from featlab.metering import Reading, meter
+from featlab.sweeps.store import writable
 
 _NEEDED = ("apply", "params_before", "params_after", "inputs", "labels")
 _OPTIONS = ("batched", "features", "weights", "samples")
@@ -31,7 +31,7 @@ def meter_file(file: str, *, samples: int | None = None, out: str | None = None,
     if path.suffix != ".py" or not path.is_file():
         needed = ", ".join(_NEEDED)
         raise InputError(f"featlab meter needs a Python file that defines {needed}; got {file!r}.")
-    folder = None if out is None else made(Path(out))
+    folder = None if out is None else writable(out)
     with _as_script(path):
         defined = _defined(path)
         options: dict[str, Any] = {name: defined[name] for name in _OPTIONS if name in defined}

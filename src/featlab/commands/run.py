@@ -16,7 +16,7 @@ from featlab.engine.compiled import keep_compiled_programs
 from featlab.engine.progress import INTERRUPTED
 from featlab.engine.run import run
 from featlab.experiment import RESERVED, Experiment
-from featlab.sweeps.store import save
+from featlab.sweeps.store import save, writable
 from featlab.text import load_experiment, override
 
 
@@ -28,7 +28,7 @@ def run_file(file: str, changes: Sequence[str] = (), *, seeds: int | None = None
     keep_compiled_programs()
     experiment, settings = stated(file)
     experiment = override(experiment, changes)
-    folder = folder_of(file, out)
+    folder = writable(folder_of(file, out))
     history = run(experiment, settings.get("seeds", 1) if seeds is None else seeds)
     written = [save(history, folder), *write_figures(history, folder)]
     print_summary(history, title=settings["title"])

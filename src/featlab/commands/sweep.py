@@ -16,7 +16,7 @@ from featlab.experiment import Experiment
 from featlab.sweeps.axes import as_axes
 from featlab.sweeps.keys import WIDTH
 from featlab.sweeps.plan import Plan
-from featlab.sweeps.store import Store
+from featlab.sweeps.store import Store, writable
 from featlab.sweeps.sweep import sweep
 from featlab.text import describe, override, rebuild
 
@@ -46,7 +46,7 @@ def sweep_file(
     seeds = int(settings.get("seeds", 1)) if seeds is None else seeds
     plan = Plan.of(experiment, ranges, seeds)
     shown = shown_in(plan, show, level)
-    folder = made(folder_of(file, out))
+    folder = writable(folder_of(file, out))
     print(_announcement(plan, folder, level), flush=True)
     try:
         diagram = sweep(plan, out=folder, near=level, cluster=cluster)
@@ -142,15 +142,6 @@ def floor_of(experiment: Experiment, shown: str) -> float | None:
     data: Any = getattr(experiment.data, "data", experiment.data)
     flip = getattr(data, "test_flip", None)
     return flip if shown == "test_error" and isinstance(flip, float) and flip > 0 else None
-
-
-def made(folder: Path) -> Path:
-    """A folder that can be written to, before anything is trained."""
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise InputError(f"--out {str(folder)!r} cannot be written: {error.strerror}.") from None
-    return folder
 
 
 def _announcement(plan: Plan, folder: Path, level: dict[str, float] | None) -> str:

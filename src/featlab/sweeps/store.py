@@ -13,6 +13,7 @@ import io
 import json
 import os
 import shutil
+import tempfile
 import warnings
 from collections.abc import Mapping
 from pathlib import Path
@@ -30,6 +31,17 @@ _WIDTH = 16  # bytes of an address
 
 class Damaged(UserWarning):
     """A file of a store cannot be read, or is not featlab's; what it should hold counts as not computed."""
+
+
+def writable(folder: str | Path) -> Path:
+    """A folder that can be written to, made if it is not there: asked before anything is computed for it."""
+    try:
+        Path(folder).mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder):
+            pass
+    except OSError as error:
+        raise InputError(f"{str(folder)!r} cannot be written: {_reason(error)}.") from None
+    return Path(folder)
 
 
 def save(dataset: xr.Dataset, folder: str | Path) -> Path:

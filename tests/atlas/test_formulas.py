@@ -38,6 +38,7 @@ def test_words_have_lists_and_emphasis_and_stars_of_their_own():
 # Commands that show letters of the alphabet, by what they show; all others show none.
 SHOWN = {
     "log": "log",
+    "arg": "arg",
     "exp": "exp",
     "min": "min",
     "max": "max",

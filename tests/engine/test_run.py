@@ -402,3 +402,8 @@ def test_results_survive_the_disk(tmp_path):
     (tmp_path / "results.nc").write_bytes(b"nonsense")
     with pytest.raises(fl.InputError, match="cannot|no results that can be read"):
         fl.load(tmp_path)
+
+
+def test_one_seed_given_twice_is_no_second_run():
+    with pytest.raises(fl.InputError, match=r"run needs different seeds, got \[3, 3\]"):
+        fl.run(experiment(), [3, 3])

@@ -99,6 +99,8 @@ def as_seeds(seeds: Any, verb: str = "run") -> np.ndarray:
         isinstance(s, bool) or not isinstance(s, int | np.integer) or not 0 <= s < 2**31 for s in values
     ):
         raise InputError(f"Seeds must be whole numbers from 0 to 2^31 - 1, got {seeds!r}.")
+    if len(set(values)) < len(values):
+        raise InputError(f"{verb} needs different seeds, got {values}.")
     return np.array(values, np.uint32)
 
 

@@ -61,8 +61,6 @@ class Plan:
                 f"This sweep has {plan.runs:,} runs; the most that one sweep holds are {MOST_RUNS:,}: "
                 "a coarser grid, fewer seeds, or several sweeps into one folder."
             )
-        if len(np.unique(plan.seeds)) < len(plan.seeds):
-            raise InputError(f"A sweep needs different seeds, got {plan.seeds.tolist()}.")
         return plan
 
     @property

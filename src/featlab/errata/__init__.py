@@ -6,5 +6,5 @@ One file for each slip, with the check that decides it; readings are a list.
 from featlab.errata._erratum import Erratum as Erratum
 from featlab.errata._find import find_errata as find_errata
 from featlab.errata._readings import READINGS as READINGS
-from featlab.errata._readings import Reading as Reading
+from featlab.errata._readings import SilentPoint as SilentPoint
 from featlab.errata._sources import HOW_READ as HOW_READ

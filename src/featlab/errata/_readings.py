@@ -9,7 +9,7 @@ _MULTI_TASK = "“Feature learning theory in multi-task and in-context learning�
 _SEMINAR = "“How Feature Learning Theory Works?” (Chen Yanbo, FLT Seminar Series, Session 2)"
 
 
-class Reading(NamedTuple):
+class SilentPoint(NamedTuple):
     """A place that can be read in more than one way; formulas between dollars. `READINGS` has all of them."""
 
     title: str
@@ -22,7 +22,7 @@ class Reading(NamedTuple):
 
 
 READINGS = (
-    Reading(
+    SilentPoint(
         "one large step",
         _TUTORIAL,
         "slide “A representation perspective” (Ba et al. 2022)",
@@ -31,7 +31,7 @@ READINGS = (
         r"$W_1 = W_0 + \eta \sqrt{N} G_0$ with $\eta = \Theta(\sqrt{N})$ and $n/d$ large",
         r"with $\eta = \Theta(1)$ the risk stays above that bound, in the paper too",
     ),
-    Reading(
+    SilentPoint(
         "where attention goes",
         _TUTORIAL,
         "slide “Benign overfitting with feature learning (Transformer)” (Jiang et al. 2024)",
@@ -42,7 +42,7 @@ READINGS = (
         r"scores are linear in the key, so those of $\mu$ and of $y \mu$ have opposite signs for one of the "
         r"labels",
     ),
-    Reading(
+    SilentPoint(
         "how much stronger the second modality is",
         _TUTORIAL,
         "slide “Multi-model contrastive learning” (Huang et al. 2024)",
@@ -53,7 +53,7 @@ READINGS = (
         r"early on the signal grows at the rate $\frac{1}{2} C_\mu \lVert \mu \rVert^2$ and noise at "
         r"$\sigma_\xi^2 d/n$, so that the signal is ahead where $n \cdot \text{SNR}^2 = 1$ and $C_\mu$ exceeds 2",
     ),
-    Reading(
+    SilentPoint(
         "the noise level beside SAM",
         _TUTORIAL,
         "slide “Feature learning under different optimizers (SAM)” (Chen et al. 2023)",
@@ -65,7 +65,7 @@ READINGS = (
         r"inputs times $c$ and weights over $c$ are the same network, and an earlier slide has $\sigma_\xi^4 "
         r"d$",
     ),
-    Reading(
+    SilentPoint(
         "label noise, all samples at once",
         _TUTORIAL,
         "slide “Feature learning under different optimizers (Label Noise SGD)” (Huang et al. 2025)",
@@ -74,7 +74,7 @@ READINGS = (
         "gradient descent on all samples, with labels flipped anew in every step",
         "the theorem on the next slide is about label noise GD",
     ),
-    Reading(
+    SilentPoint(
         "the truth of each task",
         _MULTI_TASK,
         "slide “2 layer NN model”",
@@ -84,7 +84,7 @@ READINGS = (
         r"the Bayes estimator of a later slide, $(X^\top X + \sigma^2 \Sigma_\beta^{-1})^{-1} X^\top y$, is "
         r"that of these labels",
     ),
-    Reading(
+    SilentPoint(
         "what the predictive error is about",
         _MULTI_TASK,
         "slide “Main result”",
@@ -93,7 +93,7 @@ READINGS = (
         r"predictions $x^\top W^\top \hat{\beta}^{(j)}$, $\hat{\beta}^{(j)}$ being the second layer",
         "the slide “Bayes optimal regularization” writes them so",
     ),
-    Reading(
+    SilentPoint(
         "$k$ in the bounds of ridge regression",
         _MULTI_TASK,
         "slide “Predictive error” (Tsigler and Bartlett 2020)",
@@ -103,7 +103,7 @@ READINGS = (
         r"constant",
         "the paper has it so",
     ),
-    Reading(
+    SilentPoint(
         "the objective of Langevin dynamics",
         _MULTI_TASK,
         "slide “Label noise and WG flow”, Theorem (informal)",
@@ -113,7 +113,7 @@ READINGS = (
         r"temperature",
         "noise keeps $F$ itself above its least value; the slide's rate is true as well, and half of this one",
     ),
-    Reading(
+    SilentPoint(
         "half of the in-context risk",
         _MULTI_TASK,
         "slides “Two time scale dynamics” and “Strict saddle”, Theorem 1 (Kim and Suzuki 2024)",
@@ -124,7 +124,7 @@ READINGS = (
         r"the loss of the first critical point with the half; without it threshold and slope are true too, "
         r"and weaker, and the bound on curvature holds from $k = 2$ on",
     ),
-    Reading(
+    SilentPoint(
         "noise and thresholds of sparse coding",
         _SEMINAR,
         "“Data Distribution” and “Good Property Sets”",

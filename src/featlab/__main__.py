@@ -1,5 +1,5 @@
 """`python -m featlab` is the command `featlab`."""
 
-from featlab.commands.cli import main
+from featlab.commands.cli import command
 
-main(prog_name="featlab")
+command()

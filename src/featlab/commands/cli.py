@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import os
 import sys
 
 import click
 
-from featlab.engine.progress import PATIENCE, watchdog
+from featlab.engine.progress import INTERRUPTED, PATIENCE, last_heard, watchdog
 
 
 class _OneSentence(click.Group):
-    """Bad input is answered with one sentence and exit 2, never with a traceback."""
+    """Bad input is answered with one sentence and exit 2, never with a traceback; Ctrl-C with one and exit 130."""
 
     def invoke(self, ctx):
         try:
@@ -20,6 +21,24 @@ class _OneSentence(click.Group):
                 raise
             click.echo(f"featlab: {error}", err=True)
             sys.exit(2)
+        except KeyboardInterrupt:
+            click.echo(f"featlab: interrupted ({last_heard()}); what was finished is kept.", err=True)
+            sys.exit(INTERRUPTED)
+
+
+def command() -> None:
+    """What the shell calls.
+
+    Interrupted while a program is compiled, JAX may crash when Python takes it apart: the process ends without that.
+    """
+    try:
+        main(prog_name="featlab")
+    except SystemExit as end:
+        if end.code != INTERRUPTED:
+            raise
+        for stream in (sys.stdout, sys.stderr):
+            stream.flush()
+        os._exit(INTERRUPTED)
 
 
 @click.group(cls=_OneSentence, context_settings={"help_option_names": ["-h", "--help"]})

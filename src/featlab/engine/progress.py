@@ -51,6 +51,11 @@ def heard(of: str) -> None:
     _heard.update(at=time.monotonic(), of=of)
 
 
+def last_heard() -> str:
+    """Of what progress was last reported."""
+    return _heard["of"]
+
+
 @contextmanager
 def watchdog(minutes: float, kept: str, end: Callable[[int], None] = os._exit) -> Iterator[None]:
     """End the process, with a sentence, when nothing is heard for so long; `kept` says what is not lost.

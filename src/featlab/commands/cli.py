@@ -29,7 +29,7 @@ class _OneSentence(click.Group):
 def command() -> None:
     """What the shell calls.
 
-    Interrupted while a program is compiled, JAX may crash when Python takes it apart: the process ends without that.
+    Interrupted while a program is compiled, JAX may crash as Python takes it apart: the process ends without that.
     """
     try:
         main(prog_name="featlab")

@@ -4,6 +4,7 @@ import re
 from dataclasses import replace
 from pathlib import Path
 
+import jax
 import numpy as np
 import pytest
 import xarray as xr
@@ -218,7 +219,7 @@ def test_a_staircase_of_runs_with_a_clock_takes_the_last_step():
         (lambda: sweep_of_alpha(data=fl.data.SingleIndex(4000, 40, link=LINK)), "in proportion"),
         (lambda: sweep_of_alpha(network=fl.networks.TwoLayerCNN(4)), "TwoLayerCNN"),
         (lambda: sweep_of_alpha(algorithm=fl.algorithms.GradientDescent(0.1)), "needs a GiantStep"),
-        (lambda: sweep_of_alpha(data=fl.data.MultiIndex(1000, 500, link=np.prod)), "one direction"),
+        (lambda: sweep_of_alpha(data=fl.data.MultiIndex(1000, 500, link=jax.numpy.prod)), "one direction"),
         (dict, "at least one dataset"),
     ],
 )  # fmt: skip

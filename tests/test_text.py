@@ -112,11 +112,11 @@ def test_text_names_nothing_of_pythons_or_of_other_packages(name, tmp_path):
 
 
 def test_text_names_what_a_module_of_ones_own_defines_and_not_what_it_imports(tmp_path, monkeypatch):
-    (tmp_path / "mine.py").write_text("from os import system\n\n\ndef cube(z):\n    return z**3\n")
+    (tmp_path / "parts_of_a_user.py").write_text("from os import system\n\n\ndef cube(z):\n    return z**3\n")
     monkeypatch.syspath_prepend(tmp_path)
-    import mine
+    import parts_of_a_user as mine
 
-    network = fl.rebuild("TwoLayerCNN(width=2, activation=mine.cube)")
+    network = fl.rebuild("TwoLayerCNN(width=2, activation=parts_of_a_user.cube)")
     assert network.activation is mine.cube
     with pytest.raises(fl.InputError, match="posix.system, which cannot stand in the text"):
-        fl.rebuild("TwoLayerCNN(width=2, activation=mine.system)")
+        fl.rebuild("TwoLayerCNN(width=2, activation=parts_of_a_user.system)")

@@ -42,7 +42,7 @@ class UntrainedOutput(Erratum):
     reference = _sources.ONE_STEP
     sizes = {
         "tiny": Size(seeds=3, n=(40, 80)),
-        "smoke": Size(seeds=32, n=(200, 800)),
+        "smoke": Size(seeds=48, n=(200, 800)),
         "laptop": Size(seeds=32, n=(400, 1600)),
         "full": Size(seeds=64, n=(1000, 4000)),
     }

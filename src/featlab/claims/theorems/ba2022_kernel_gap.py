@@ -20,7 +20,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from featlab.algorithms import GiantStep
-from featlab.claims import Assumption, Claim, Size, at_least, not_judged
+from featlab.claims import Assumption, Claim, Size, along_the_way, at_least, not_judged
 from featlab.claims.settings import one_step as shared
 from featlab.core.validation import real
 from featlab.probes import linear_errors, ridge_errors
@@ -79,6 +79,9 @@ class KernelGap(Claim):
 
     def typical(self):
         return self.experiment(150, STEPS["sqrt n"])
+
+    def scene(self):
+        return along_the_way(self.experiment(50, STEPS["sqrt n"]))  # as wide as the playground takes
 
     def assumptions(self, experiment):
         return [

@@ -818,8 +818,8 @@ DEFECTS = [
     Defect(
         "seeds are parted in two ways only",
         "claims/replay.py",
-        "digit = (np.arange(count) >> k) & 1",
-        "digit = np.arange(count) & 1",
+        "digit = (places >> k ^ places >> (k + len(STRENGTHS))) & 1",
+        "digit = places & 1",
         "claims/test_replay.py::test_careless_code_decides_nothing[even seeds averaged]",
     ),
     Defect(

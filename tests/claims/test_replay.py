@@ -374,6 +374,7 @@ CARELESS = {
     "less the seed half way on": lambda lab: (
         0.5 + lab.measure(numbers).x - np.roll(lab.measure(tall).x, SEEDS // 2)
     ),
+    "less the seed eight places on": lambda lab: 0.5 + lab.measure(tall).x - np.roll(lab.measure(tall).x, 8),
     "clipped at the bound": lambda lab: lab.measure(numbers).x.clip(max=2.0),
     "the same question twice": lambda lab: lab.measure(numbers, n=1).x / lab.measure(numbers, n=1).x,
     "cells that are the same": lambda lab: lab.run(lambda k: experiment(), k=[1, 2]).train_loss.pipe(

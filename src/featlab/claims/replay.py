@@ -120,8 +120,9 @@ def _by_name(checks: Iterable[Check]) -> dict[Any, Check]:
 
 
 def _halves(count: int, k: int) -> list[np.ndarray]:
-    """Two halves of the seeds, by the k-th binary digit of their places: each pair is parted by one of them."""
-    digit = (np.arange(count) >> k) & 1
+    """Two halves of the seeds, by two binary digits of their places: seeds 1, 2, 4, 8 or 16 apart are parted."""
+    places = np.arange(count)
+    digit = (places >> k ^ places >> (k + len(STRENGTHS))) & 1
     return [digit == one for one in (0, 1) if np.any(digit == one)]
 
 

@@ -222,7 +222,7 @@ DEFECTS = [
     Defect(
         "a damaged unit is believed",
         "sweeps/store.py",
-        "if _sum(content[:-_WIDTH]) != content[-_WIDTH:]:",
+        "if checksum(content[:-_WIDTH]) != content[-_WIDTH:]:",
         "if False:",
         "sweeps/test_store.py::test_no_flipped_bit_changes_a_number",
     ),

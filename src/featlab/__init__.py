@@ -32,9 +32,9 @@ if TYPE_CHECKING:
     from featlab.sweeps.boundary import boundary as boundary
     from featlab.sweeps.compare import compare as compare
     from featlab.sweeps.contour import contour as contour
-    from featlab.sweeps.store import export as export
+    from featlab.sweeps.files import export as export
+    from featlab.sweeps.files import save as save
     from featlab.sweeps.store import load as load
-    from featlab.sweeps.store import save as save
     from featlab.sweeps.sweep import sweep as sweep
     from featlab.text import rebuild as rebuild
 
@@ -45,13 +45,13 @@ _NAMES = {
     "compare": "featlab.sweeps.compare",
     "InputError": "featlab.core.validation",
     "contour": "featlab.sweeps.contour",
-    "export": "featlab.sweeps.store",
+    "export": "featlab.sweeps.files",
     "sweep": "featlab.sweeps.sweep",
     "load": "featlab.sweeps.store",
     "meter": "featlab.metering",
     "rebuild": "featlab.text",
     "run": "featlab.engine.run",
-    "save": "featlab.sweeps.store",
+    "save": "featlab.sweeps.files",
     "verify": "featlab.claims.verify",
     "verify_again": "featlab.claims.verify",
     "Sees": "featlab.core.sees",

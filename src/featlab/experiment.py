@@ -11,7 +11,7 @@ import equinox as eqx
 from featlab.algorithms import AbstractAlgorithm
 from featlab.core.sees import Sees
 from featlab.core.space import AbstractSpace, Ambient, Span
-from featlab.core.validation import InputError, Kind, Part, function, part, whole_if_exact
+from featlab.core.validation import MOST, InputError, Kind, Part, function, part, whole_if_exact
 from featlab.data import AbstractDataModel, AbstractVectorModel
 from featlab.networks import AbstractNetwork, AbstractProductNetwork
 from featlab.objectives import AbstractObjective, Supervised, as_objective, logistic
@@ -27,8 +27,8 @@ RESERVED = frozenset(
 
 _SEEN = {Sees.VECTORS: "whole vectors", Sees.COORDINATES: "coordinates"}
 
-# Numbers that one run may hold in whole d-vectors before Ambient is called impossible: 4 GB in float32.
-_AMBIENT_LIMIT = 1e9
+# Numbers that one run may hold in vectors before it is called impossible: 4 GB in float32.
+_STORED = 1e9
 
 _STEPS = Kind("whole", 0, symbol="T", means="steps of training", span=(10, 20_000))
 
@@ -46,6 +46,8 @@ def _steps(steps):
         raise InputError(
             f"Experiment.steps must be a whole number of at least 0, or until(probe, level), got {steps!r}."
         )
+    if steps > MOST:
+        raise InputError(f"Experiment.steps must be at most {MOST:,}, got {steps}.")
     return steps
 
 
@@ -197,16 +199,22 @@ class Experiment(Part):
         """The space a run of this experiment starts from: the one asked for, or the best possible one."""
         d, needed, finer = self.data.d, self.span_size(self.data.n), self.needs_finer(Sees.VECTORS)
         if finer is None:
-            return Span.create(d, self.span_size(self.data.n if rows is None else rows))
+            size = self.span_size(self.data.n if rows is None else rows)
+            if size**2 > _STORED:
+                raise InputError(
+                    f"A run would store {size:,} vectors of {size:,} coordinates, {4e-9 * size**2:,.0f} GB: "
+                    f"give fewer inputs or neurons, below {math.isqrt(int(_STORED)):,} vectors in all."
+                )
+            return Span.create(d, size)
         if self.space is Span:
             raise InputError(f"Span is not possible: {finer}; use Ambient.")
         but = f", which is not possible: {finer}" if self.space is None else ""
         if math.isinf(d):
             raise InputError(f"Ambient cannot store infinitely long vectors, and d = inf needs Span{but}.")
-        if d * needed > _AMBIENT_LIMIT:
+        if d * needed > _STORED:
             raise InputError(
                 f"Ambient would store {needed} vectors of {d:g} numbers; give d below "
-                f"{_AMBIENT_LIMIT / needed:.3g}, or use Span{but}."
+                f"{_STORED / needed:.3g}, or use Span{but}."
             )
         return Ambient(d)
 

@@ -278,19 +278,22 @@ def _changed(target: Any, changes: dict[str, Any]) -> Any:
     return dataclasses.replace(target, **made)  # type: ignore
 
 
+def made_of(part: Any) -> set[str]:
+    """The modules that define what is in an experiment, or in parts of one."""
+    return {module for module, _ in _homes(part)}
+
+
 def foreign(part: Any) -> list[str]:
     """The names of everything in an experiment, or in parts of one, that is not featlab's own."""
-    return sorted(set(_foreign(part)))
+    return sorted({f"{module}.{name}" for module, name in _homes(part) if not module.startswith("featlab.")})
 
 
-def _foreign(part: Any) -> Iterator[str]:
+def _homes(part: Any) -> Iterator[tuple[str, str]]:
+    """Module and name of every kind of part and every function in an experiment."""
     for value in _everything(part, set()):
         kind = value if isinstance(value, type) or not isinstance(value, eqx.Module) else type(value)
-        if not callable(kind):
-            continue
-        module = getattr(kind, "__module__", None) or ""
-        if not module.startswith("featlab."):
-            yield f"{module}.{getattr(kind, '__qualname__', type(kind).__name__)}"
+        if callable(kind):
+            yield getattr(kind, "__module__", None) or "", getattr(kind, "__qualname__", type(kind).__name__)
 
 
 def _everything(value: Any, seen: set[int]) -> Iterator[Any]:

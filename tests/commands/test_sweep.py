@@ -112,8 +112,24 @@ def test_a_sweep_says_what_it_does_and_writes_it(file, tmp_path, drawn):
 def test_the_folder_and_the_seeds_of_the_file_are_the_defaults(file, tmp_path, monkeypatch, quick):
     monkeypatch.chdir(tmp_path)
     code, text, _ = call("sweep", file, *SNR)
-    assert code == 0 and "3 cells x 2 seeds = 6 runs; kept in out/test." in text
-    assert (tmp_path / "out" / "test" / "phase_diagram.png").read_bytes().startswith(b"\x89PNG")
+    assert code == 0 and "3 cells x 2 seeds = 6 runs; kept in out/test-sweep." in text
+    assert (tmp_path / "out" / "test-sweep" / "phase_diagram.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_a_run_a_sweep_and_another_run_of_one_file_keep_their_results(file, tmp_path, monkeypatch, quick):
+    """And what a sweep says reads its results, also where a run's are in the same folder."""
+    monkeypatch.chdir(tmp_path)
+    call("run", file)
+    _, text, _ = call("sweep", file, *SNR)
+    assert 'fl.load("out/test-sweep") reads' in text and fl.load("out/test-sweep").sizes["snr"] == 3
+    assert "step" in fl.load("out/test").dims
+    before = fl.load("out/test")
+    _, text, _ = call("run", file, "data.n=3")
+    assert "Earlier results there, of something else, are now in out/test/results-1.nc." in " ".join(text.split())
+    assert fl.load("out/test/results-1.nc").identical(before) and fl.load("out/test").sizes["sample"] == 3
+    _, text, _ = call("sweep", file, *SNR, "--out", "out/test")
+    (read,) = re.findall(r'fl.load\("(.*)"\) reads', text)
+    assert fl.load(read).sizes["snr"] == 3
 
 
 def test_a_claim_can_be_swept(tmp_path, monkeypatch):

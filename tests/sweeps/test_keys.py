@@ -14,6 +14,7 @@ import optax
 import pytest
 
 import featlab as fl
+from featlab.core import source
 from featlab.engine import batch as many
 from featlab.engine.batch import train_many
 from featlab.engine.program import programs_of
@@ -295,9 +296,68 @@ def test_golden_numbers():
         found,
         GOLDEN,
         rtol=1e-6,
-        err_msg="The same experiment and seed give other numbers than before, and stores hold the old ones: "
-        "if this changes on purpose, raise addresses.NUMERICS and write the new numbers here.",
+        err_msg="The same experiment and seed give other numbers than before: "
+        "if this changes on purpose, write the new numbers here.",
     )
 
 
 GOLDEN = [0.4111722544679352, 0.4447145450138097, 0.724651269230109]
+
+
+def test_a_mended_probe_has_new_addresses_and_a_stranger_none(monkeypatch):
+    """An edit counts where its code is used: of a probe, of the loop; not of another probe, nor of a comment."""
+    bare = source.bare_code
+
+    def with_edited(file):
+        monkeypatch.setattr(source, "bare_code", lambda path: bare(path) + "x" * (path == source.PACKAGE / file))
+        source._fingerprint.cache_clear()
+        return of(TINY)
+
+    before = of(TINY)
+    assert with_edited("probes/spectrum.py") == with_edited("algorithms/adaptive.py") == before
+    assert with_edited("text.py") == before
+    edits = ("probes/risk.py", "engine/loop.py", "algorithms/descent.py", "data/signal_noise.py", "core/space.py")
+    assert len({before, *map(with_edited, edits)}) == 1 + len(edits)
+    source._fingerprint.cache_clear()
+
+
+def test_another_jax_or_device_has_other_addresses(monkeypatch):
+    before = of(TINY)
+    monkeypatch.setattr(jax, "__version__", "0.99.1")
+    later = of(TINY)
+    monkeypatch.setattr(jax, "default_backend", lambda: "gpu")
+    assert len({before, later, of(TINY)}) == 3
+
+
+def test_code_that_changed_under_a_process_is_not_stored_under_its_name(monkeypatch):
+    """What this process computes is the old code's; the file already says the new."""
+    source._fingerprint.cache_clear()
+    monkeypatch.setattr(source, "_IMPORTED", 0.0)
+    with pytest.raises(fl.InputError, match="start Python anew"):
+        of(TINY)
+    source._fingerprint.cache_clear()
+
+
+def test_code_is_followed_to_where_it_is_defined(tmp_path, monkeypatch):
+    """Through packages, renamings and modules in turn; comments, docstrings and type checkers' imports aside."""
+    for name, text in {
+        "__init__.py": "",
+        "parts/__init__.py": "from featlab.parts.one import this as that\nfrom featlab.parts.two import other",
+        "parts/one.py": "from typing import TYPE_CHECKING\nfrom featlab import deep\nif TYPE_CHECKING:\n"
+        "    from featlab.parts import other\nthis = deep.number",
+        "parts/two.py": "other = 2",
+        "deep.py": "number = 1",
+        "user.py": "from featlab.parts import that",
+    }.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(text)
+    monkeypatch.setattr(source, "PACKAGE", tmp_path)
+    source._imports.cache_clear()
+    used = source.used_by(["featlab.user"])
+    assert [str(file.relative_to(tmp_path)) for file in used] == ["deep.py", "parts/one.py", "user.py"]
+    code = source.bare_code(tmp_path / "deep.py")
+    (tmp_path / "deep.py").write_text('"""Words."""\nnumber = 1  # a comment')
+    assert source.bare_code(tmp_path / "deep.py") == code
+    (tmp_path / "deep.py").write_text("number = 2")
+    assert source.bare_code(tmp_path / "deep.py") != code
+    source._imports.cache_clear()

@@ -23,7 +23,7 @@ from featlab.core.validation import InputError
 from featlab.engine.compiled import keep_compiled_programs
 from featlab.engine.progress import INTERRUPTED, progress_bar
 from featlab.plots.exponents import RATES
-from featlab.sweeps.store import writable
+from featlab.sweeps.files import writable
 
 BROKEN = 2
 _VALUES = 12  # of a slice, more or less

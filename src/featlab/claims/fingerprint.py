@@ -12,6 +12,7 @@ import featlab
 from featlab.claims import cells, intervals, judge
 from featlab.claims import claim as rules
 from featlab.claims.claim import Claim
+from featlab.core.source import bare_code
 
 SHARED = ("featlab.claims.settings", "featlab.theory")  # where a claim's own numbers may lie
 
@@ -30,36 +31,8 @@ def source_of(claim: Claim) -> str:
         for name, value in vars(part).items()
         if name.isupper() and isinstance(value, float | int | str | tuple | dict)
     }
-    code = [_code(file) for file in (*files, *_imported(files))] + [repr(sorted(margins.items()))]
+    code = [bare_code(file) for file in (*files, *_imported(files))] + [repr(sorted(margins.items()))]
     return hashlib.sha256("\n".join(code).encode()).hexdigest()[:12]
-
-
-def _code(file: Path) -> str:
-    bare = _Bare()
-    tree = bare.visit(ast.parse(file.read_text()))
-    return f"{ast.dump(tree)}\n{sorted(bare.renamed)}"
-
-
-class _Bare(ast.NodeTransformer):
-    """Code without docstrings and imports; of these, what is called otherwise than where it comes from."""
-
-    def __init__(self):
-        self.renamed = set[tuple[str, str]]()
-
-    def visit_Import(self, node):
-        self._note(node)
-
-    def visit_ImportFrom(self, node):
-        self._note(node)
-
-    def visit_Expr(self, node):
-        return None if isinstance(node.value, ast.Constant) and isinstance(node.value.value, str) else node
-
-    def _note(self, node: ast.Import | ast.ImportFrom) -> None:
-        for one in node.names:
-            name = one.name.rpartition(".")[2] if one.name.startswith("featlab.") else one.name
-            if one.asname not in (None, name):
-                self.renamed.add((name, str(one.asname)))
 
 
 def _imported(files: list[Path]) -> list[Path]:

@@ -20,7 +20,7 @@ from featlab.core.validation import InputError
 from featlab.engine.compiled import keep_compiled_programs
 from featlab.engine.progress import INTERRUPTED
 from featlab.experiment import Experiment
-from featlab.sweeps.store import writable
+from featlab.sweeps.files import writable
 from featlab.text import describe, override
 
 

@@ -16,14 +16,14 @@ from rich.console import Console
 from rich.table import Table
 
 from featlab import plots
-from featlab.commands.run import INTERRUPTED, keep_compiled_programs, stated
+from featlab.commands.run import INTERRUPTED, keep, keep_compiled_programs, stated
 from featlab.commands.sweep import floor_of, level_of, ranges_of, shown_in, with_changes
 from featlab.core.validation import InputError, did_you_mean
 from featlab.experiment import Experiment
 from featlab.plots._curves import step_dim
 from featlab.probes.running import as_running
 from featlab.sweeps.compare import as_changes, compare, names_of, paired, planned
-from featlab.sweeps.store import save, writable
+from featlab.sweeps.files import writable
 from featlab.text import override, rebuild
 
 _WIDE = 100  # letters in a line, from which on a number and its error share one
@@ -81,7 +81,7 @@ def compare_file(
         both = compare(experiment, algorithms, seeds=number, tell=_tell, **options)
     except KeyboardInterrupt:  # before the first reading
         return INTERRUPTED
-    print(save(both, folder))
+    keep(both, folder)
     if grid:
         floor = None if "test_flip" in both.dims else floor_of(experiment, variable)
         lines = _written(
@@ -209,8 +209,6 @@ def _written(draw: Any, folder: Path, name: str) -> list[str]:
         return [str(plots.save(figure, folder / f"{name}.{kind}")) for kind in ("svg", "png")]
     except InputError as error:
         return [f"No figure: {error}"]
-    except OSError as error:
-        raise InputError(f"The figure cannot be written to {str(folder)!r}: {error.strerror}.") from None
 
 
 def _columns(both: xr.Dataset) -> dict[str, str]:

@@ -15,7 +15,7 @@ from featlab import plots
 from featlab.core.validation import InputError, did_you_mean
 from featlab.engine.compiled import keep_compiled_programs
 from featlab.metering import Reading, meter
-from featlab.sweeps.store import writable
+from featlab.sweeps.files import writable
 
 _NEEDED = ("apply", "params_before", "params_after", "inputs", "labels")
 _OPTIONS = ("batched", "features", "weights", "samples")

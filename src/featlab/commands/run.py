@@ -16,7 +16,7 @@ from featlab.engine.compiled import keep_compiled_programs
 from featlab.engine.progress import INTERRUPTED
 from featlab.engine.run import run
 from featlab.experiment import RESERVED, Experiment
-from featlab.sweeps.store import save, writable
+from featlab.sweeps.files import save, set_aside, writable
 from featlab.text import load_experiment, override
 
 
@@ -30,9 +30,9 @@ def run_file(file: str, changes: Sequence[str] = (), *, seeds: int | None = None
     experiment = override(experiment, changes)
     folder = writable(folder_of(file, out))
     history = run(experiment, settings.get("seeds", 1) if seeds is None else seeds)
-    written = [save(history, folder), *write_figures(history, folder)]
     print_summary(history, title=settings["title"])
-    for path in written:
+    keep(history, folder)
+    for path in write_figures(history, folder):
         print(path)
     return INTERRUPTED if history.attrs["interrupted"] else 0
 
@@ -45,9 +45,17 @@ def stated(file: str) -> tuple[Experiment, dict[str, Any]]:
     return experiment, {"title": Path(file).stem} | settings
 
 
-def folder_of(file: str, out: str | None) -> Path:
-    """Where results go: the folder that was asked for, or out/NAME."""
-    return Path(out) if out is not None else Path("out") / Path(file).stem
+def folder_of(file: str, out: str | None, verb: str = "") -> Path:
+    """Where results go: the folder that was asked for, or out/NAME for a run, out/NAME-sweep for a sweep."""
+    return Path(out) if out is not None else Path("out") / f"{Path(file).stem}{verb}"
+
+
+def keep(results: xr.Dataset, folder: Path) -> None:
+    """Write results; those of another question that are there keep a name of their own."""
+    aside = set_aside(results, folder)
+    if aside is not None:
+        print(f"Earlier results there, of something else, are now in {aside}.")
+    print(save(results, folder))
 
 
 def write_figures(history: xr.Dataset, folder: Path) -> list[Path]:

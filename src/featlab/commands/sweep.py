@@ -14,9 +14,10 @@ from featlab.commands.run import INTERRUPTED, folder_of, keep_compiled_programs,
 from featlab.core.validation import InputError
 from featlab.experiment import Experiment
 from featlab.sweeps.axes import as_axes
+from featlab.sweeps.files import writable
 from featlab.sweeps.keys import WIDTH
 from featlab.sweeps.plan import Plan
-from featlab.sweeps.store import Store, writable
+from featlab.sweeps.store import Store, last_sweep
 from featlab.sweeps.sweep import sweep
 from featlab.text import describe, override, rebuild
 
@@ -46,7 +47,7 @@ def sweep_file(
     seeds = int(settings.get("seeds", 1)) if seeds is None else seeds
     plan = Plan.of(experiment, ranges, seeds)
     shown = shown_in(plan, show, level)
-    folder = writable(folder_of(file, out))
+    folder = writable(folder_of(file, out, "-sweep"))
     print(_announcement(plan, folder, level), flush=True)
     try:
         diagram = sweep(plan, out=folder, near=level, cluster=cluster)
@@ -56,7 +57,9 @@ def sweep_file(
     for line in _figures(diagram, shown, level, floor_of(experiment, shown), folder):
         print(line)
     interrupted = bool(diagram.attrs["interrupted"])
-    print(f'fl.load("{folder}") reads the results' + ", and the same command goes on" * interrupted + ".")
+    print(
+        f'fl.load("{last_sweep(folder)}") reads the results' + ", and the same command goes on" * interrupted + "."
+    )
     return INTERRUPTED if interrupted else 0
 
 
@@ -170,5 +173,3 @@ def _figures(
         return [str(plots.save(figure, folder / f"phase_diagram.{kind}")) for kind in ("svg", "png")]
     except InputError as error:
         return [f"No figure: {error}"]
-    except OSError as error:
-        raise InputError(f"The figure cannot be written to {str(folder)!r}: {error.strerror}.") from None

@@ -35,6 +35,9 @@ class Kind(NamedTuple):
     span: tuple[float, float] | None = None  # of sensible values; left out, it depends on the usual one
 
 
+MOST = 2**31 - 1  # whole numbers are computed with in 32 bits
+
+
 class InputError(ValueError):
     """Something the user gave cannot be used; the message is one sentence that says what to change."""
 
@@ -130,6 +133,8 @@ def whole(
             return None
         if not isinstance(value, int) or isinstance(value, bool) or value < at_least:
             return f"a whole number of at least {at_least}"
+        if value > MOST:
+            return f"a whole number of at most {MOST:,}"
 
     kind = Kind("whole", at_least, math.inf, optional, symbol, means, span)
     return _field(check, whole_if_exact, default, kind)

@@ -18,6 +18,7 @@ from featlab.engine.progress import progress_bar
 from featlab.experiment import Experiment
 
 _BLOCK = 16  # runs that step together on a CPU: their weights stay in its cache
+MOST_SEEDS = 10_000_000  # in one call
 _SEGMENTS = 20  # returns to Python at least this often, for the progress bar and an interrupt
 
 
@@ -88,9 +89,9 @@ def _schedule(experiment: Experiment) -> tuple[np.ndarray, np.ndarray]:
 def as_seeds(seeds: Any, verb: str = "run") -> np.ndarray:
     """The seeds: a count n means 0 to n - 1, a list is used as given."""
     seeds = whole_if_exact(seeds)
-    if isinstance(seeds, bool) or (isinstance(seeds, int) and seeds < 1):
+    if isinstance(seeds, bool) or (isinstance(seeds, int) and not 1 <= seeds <= MOST_SEEDS):
         raise InputError(
-            f"{verb}(seeds=) must be a whole number of at least 1, or a list of seeds, got {seeds!r}."
+            f"{verb}(seeds=) must be a whole number from 1 to {MOST_SEEDS:,}, or a list of seeds, got {seeds!r}."
         )
     values = (
         list(range(seeds)) if isinstance(seeds, int) else list(seeds) if isinstance(seeds, Iterable) else [seeds]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -12,6 +13,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from featlab.core.validation import InputError
+from featlab.sweeps.files import write_whole
 
 # Paul Tol's high-contrast colours: far apart in lightness, so they stay apart in grey. No two curves of a
 # panel differ by colour alone.
@@ -83,7 +85,7 @@ def save(figure: Figure, path: str | Path) -> Path:
     path = Path(path)
     if path.suffix not in _METADATA:
         raise InputError(f"save(path=) must end in {', '.join(_METADATA)}, got {path.name!r}.")
-    path.parent.mkdir(parents=True, exist_ok=True)
+    drawn = io.BytesIO()
     with house_style():
-        figure.savefig(path, metadata=_METADATA[path.suffix])
-    return path
+        figure.savefig(drawn, format=path.suffix[1:], metadata=_METADATA[path.suffix])
+    return write_whole(path, drawn.getvalue())

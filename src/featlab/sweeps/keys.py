@@ -1,8 +1,9 @@
 """What a result is of: an address for every run, made of all that its numbers depend on and nothing else.
 
-The parts of featlab are known by their text, the numbers by their values, and code of the user's own by the
-program it makes: the jaxpr of a whole run. So editing the body of an activation changes the address, and
-renaming it does not bring old results back.
+The numbers are known by their values, featlab's parts by their text and their code (`core.source`), code of the
+user's own by the program it makes: the jaxpr of a whole run. So editing the body of an activation or of a probe
+changes the address, renaming it does not bring old results back, and a comment changes nothing. JAX's version and
+the kind of device count as well.
 """
 
 from __future__ import annotations
@@ -17,13 +18,14 @@ import jax.extend
 import jax.numpy as jnp
 import numpy as np
 
+from featlab.core import source
 from featlab.core.validation import InputError
 from featlab.engine.batch import follow
 from featlab.engine.loop import draw_block
 from featlab.engine.program import Program, size_place, takes_traced_size
-from featlab.text import describe, foreign
+from featlab.text import describe, foreign, made_of
 
-NUMERICS = 1  # to be raised with every change that gives other numbers for the same experiment and seed
+ENGINE = "featlab.engine.batch"  # what trains units; the rest of their code is that of their parts
 WIDTH = 16  # bytes of an address
 _ROWS = 8  # of the training set in the program that stands for code of the user's own
 
@@ -61,7 +63,10 @@ def _parts(program: Program) -> str:
     leaves, parts = jax.tree.flatten(program.first)
     n = size_place(program.first)
     blank = [0.0 if isinstance(leaf, float) else 0 if i == n else leaf for i, leaf in enumerate(leaves)]
-    text = f"featlab {NUMERICS}: {describe(jax.tree.unflatten(parts, blank))}"
+    code = source.fingerprint({ENGINE, *(name for name in made_of(program.first) if name.startswith("featlab."))})
+    version = ".".join(jax.__version__.split(".")[:2])
+    made_by = f"featlab {code}, JAX {version} on {jax.default_backend()}"
+    text = f"{made_by}: {describe(jax.tree.unflatten(parts, blank))}"
     names = foreign(program.first)
     return text if not names else f"{text} with {_program_text(program, names)}"
 

@@ -1,4 +1,4 @@
-"""Results on disk: written whole or not at all, read back with everything they had.
+"""Results on disk: read back with everything they had, and gone on from.
 
 A folder holds one run's Dataset, or a store of sweeps: `units/`, immutable files of finished runs, each under
 its address, and for every sweep a plan that says which addresses belong to which cell. So a killed sweep loses
@@ -12,8 +12,6 @@ import hashlib
 import io
 import json
 import os
-import shutil
-import tempfile
 import warnings
 from collections.abc import Mapping
 from pathlib import Path
@@ -23,34 +21,14 @@ import numpy as np
 import xarray as xr
 
 from featlab.core.validation import InputError
+from featlab.sweeps.files import NAME, checksum, read, reason, write_whole
 
-_NAME = "results.nc"
 _UNITS, _PLAN = "units", "sweep-*.npz"
-_WIDTH = 16  # bytes of an address
+_WIDTH = 16  # bytes of an address, and of a checksum
 
 
 class Damaged(UserWarning):
     """A file of a store cannot be read, or is not featlab's; what it should hold counts as not computed."""
-
-
-def writable(folder: str | Path) -> Path:
-    """A folder that can be written to, made if it is not there: asked before anything is computed for it."""
-    try:
-        Path(folder).mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryFile(dir=folder):
-            pass
-    except OSError as error:
-        raise InputError(f"{str(folder)!r} cannot be written: {_reason(error)}.") from None
-    return Path(folder)
-
-
-def save(dataset: xr.Dataset, folder: str | Path) -> Path:
-    """Write a Dataset into a folder; a reader or a crash never sees half of it."""
-    try:
-        content = bytes(dataset.to_netcdf(engine="scipy"))
-    except (ValueError, TypeError) as error:
-        raise InputError(f"Results cannot be written to {str(folder)!r}: {error}.") from None
-    return _written(Path(folder) / _NAME, content)
 
 
 def load(folder: str | Path) -> xr.Dataset:
@@ -59,50 +37,20 @@ def load(folder: str | Path) -> xr.Dataset:
     Of several sweeps in one folder, the one begun last; the others are listed in `attrs["also_here"]`.
     """
     path = Path(folder)
-    plans = sorted(path.glob(_PLAN), key=lambda plan: plan.stat().st_mtime_ns) if path.is_dir() else []
-    if plans and not (path / _NAME).exists():
+    plans = sorted(path.glob(_PLAN), key=_begun) if path.is_dir() else []
+    if plans and not (path / NAME).exists():
         return Store(path).filled(plans[-1], others=plans[:-1])
     if path.match(_PLAN) and path.is_file():
         return Store(path.parent).filled(path)
-    path = path / _NAME if path.is_dir() else path
+    path = path / NAME if path.is_dir() else path
     if not path.is_file():
         raise InputError(f"There are no results in {str(folder)!r}: no file {str(path)!r}.")
-    try:
-        with xr.open_dataset(path, engine="scipy") as dataset:
-            return dataset.load()
-    except (TypeError, ValueError, OSError) as error:
-        raise InputError(f"{str(path)!r} holds no results that can be read: {error}.") from None
+    return read(path)
 
 
-def export(dataset: xr.Dataset, path: str | Path) -> Path:
-    """Write a Dataset for other programs, by the ending of the path: .zarr (needs zarr) or .nc (netCDF)."""
-    path = Path(path)
-    plain = dataset.copy()
-    for name, variable in plain.variables.items():
-        if variable.dtype == bool:  # netCDF has no truth values
-            plain[name] = variable.astype("int8")
-        elif variable.dtype.kind in "OU":  # zarr has no strings of a fixed length
-            plain[name] = variable.astype(object if path.suffix == ".zarr" else str)
-    temporary = path.with_name(f".{os.getpid()}.{path.name}")
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        if path.suffix == ".nc":
-            return _written(path, bytes(plain.to_netcdf(engine="scipy")))
-        if path.suffix != ".zarr":
-            raise InputError(f"export(path=) must end in .zarr or .nc, got {path.name!r}.")
-        if path.exists():
-            raise InputError(f"export(path=) never writes over a folder, and {str(path)!r} is there already.")
-        plain.to_zarr(temporary, mode="w", consolidated=False)
-        os.replace(temporary, path)
-    except ModuleNotFoundError as error:
-        raise InputError(f"export to {path.suffix} needs the package {error.name}; try .nc.") from None
-    except (OSError, ValueError, TypeError) as error:
-        if isinstance(error, InputError):
-            raise
-        raise InputError(f"{str(path)!r} cannot be written: {_reason(error)}.") from None
-    finally:
-        shutil.rmtree(temporary, ignore_errors=True)
-    return path
+def last_sweep(folder: Path) -> Path:
+    """What `load` takes for the sweep begun last: the folder, or its plan where a run's results are too."""
+    return max(folder.glob(_PLAN), key=_begun) if (folder / NAME).exists() else folder
 
 
 class Store:
@@ -118,7 +66,7 @@ class Store:
         content = io.BytesIO()
         np.savez(content, allow_pickle=False, addresses=addresses, **{f"value_{k}": v for k, v in values.items()})
         whole = content.getvalue()
-        path = _written(self.folder / _UNITS / _unit_name(addresses), whole + _sum(whole))
+        path = write_whole(self.folder / _UNITS / _unit_name(addresses), whole + checksum(whole))
         self._known.add(path.name)
         self._units.append({"addresses": addresses, **values})
         return path
@@ -135,7 +83,7 @@ class Store:
         except FileNotFoundError:
             return 0
         except OSError as error:
-            raise InputError(f"{str(self.folder / _UNITS)!r} cannot be read: {_reason(error)}.") from None
+            raise InputError(f"{str(self.folder / _UNITS)!r} cannot be read: {reason(error)}.") from None
         for name in names:
             if name in self._known or name.startswith("."):
                 continue
@@ -171,6 +119,7 @@ class Store:
     def plan(self, addresses: np.ndarray, empty: xr.Dataset) -> Path:
         """Say which runs a sweep is made of: (cell, seed) addresses, and the Dataset they are to fill."""
         header = {
+            "order": 1 + max((_order(one) for one in self.folder.glob(_PLAN)), default=0),
             "dims": list(empty.sizes),
             "coords": {str(name): [coord.values.tolist(), coord.attrs] for name, coord in empty.coords.items()},
             "variables": {str(name): [v.dtype.str, v.attrs] for name, v in empty.data_vars.items()},
@@ -180,13 +129,26 @@ class Store:
         np.savez(content, allow_pickle=False, addresses=addresses, header=np.array(json.dumps(header)))
         axes = json.dumps([[dim, empty[dim].values.tolist()] for dim in header["dims"]])
         name = hashlib.blake2b(addresses.tobytes() + axes.encode(), digest_size=8).hexdigest()
-        return _written(self.folder / f"sweep-{name}.npz", content.getvalue())
+        return write_whole(self.folder / f"sweep-{name}.npz", content.getvalue())
+
+    def other_code(self, addresses: np.ndarray, empty: xr.Dataset) -> bool:
+        """Whether the same sweep is here as other code made it, and not as this one does."""
+        said = {dim: empty[dim].values.tolist() for dim in empty.sizes}
+        for plan in self.folder.glob(_PLAN):
+            try:
+                there, header = _plan_in(plan)
+                axes = {dim: header["coords"][dim][0] for dim in header["dims"]}
+            except Exception:  # a damaged archive may raise anything; loading it says so
+                continue
+            if axes == said and header["attrs"].get("experiment") == empty.attrs.get("experiment"):
+                if there.shape == addresses.shape and not np.isin(_sortable(there), _sortable(addresses)).any():
+                    return True
+        return False
 
     def filled(self, plan: Path, others: list[Path] | None = None) -> xr.Dataset:
         """The Dataset of a sweep, as far as its runs are here."""
         try:
-            with np.load(io.BytesIO(plan.read_bytes()), allow_pickle=False) as file:
-                addresses, header = file["addresses"], json.loads(str(file["header"]))
+            addresses, header = _plan_in(plan)
             dims = header["dims"]
             coords = {name: (name, values, attrs) for name, (values, attrs) in header["coords"].items()}
         except Exception as error:  # a damaged archive may raise anything
@@ -207,7 +169,7 @@ class Store:
         """A unit; None, with a warning that names it, for a file that is damaged or something else."""
         try:
             content = path.read_bytes()
-            if _sum(content[:-_WIDTH]) != content[-_WIDTH:]:
+            if checksum(content[:-_WIDTH]) != content[-_WIDTH:]:
                 raise ValueError("it is not what was written")
             with np.load(io.BytesIO(content[:-_WIDTH]), allow_pickle=False) as file:
                 unit = {name.removeprefix("value_"): file[name] for name in file.files}
@@ -228,13 +190,25 @@ class Store:
         return unit
 
 
+def _plan_in(path: Path) -> tuple[np.ndarray, dict[str, Any]]:
+    with np.load(io.BytesIO(path.read_bytes()), allow_pickle=False) as file:
+        return file["addresses"], json.loads(str(file["header"]))
+
+
+def _order(plan: Path) -> int:
+    """Which of the sweeps in a folder this is, in the order they were begun; 0 for those of older featlabs."""
+    try:
+        return int(_plan_in(plan)[1].get("order", 0))
+    except Exception:  # a damaged archive may raise anything
+        return 0
+
+
+def _begun(plan: Path) -> tuple[int, int]:
+    return _order(plan), plan.stat().st_mtime_ns
+
+
 def _unit_name(addresses: np.ndarray) -> str:
     return hashlib.blake2b(np.ascontiguousarray(addresses).tobytes(), digest_size=_WIDTH).hexdigest() + ".npz"
-
-
-def _sum(content: bytes) -> bytes:
-    """Stands at the end of a unit, and tells whether the rest is whole."""
-    return hashlib.blake2b(content, digest_size=_WIDTH).digest()
 
 
 def _sortable(addresses: np.ndarray) -> np.ndarray:
@@ -243,50 +217,3 @@ def _sortable(addresses: np.ndarray) -> np.ndarray:
 
 def _empty(count: int, dtype: np.dtype) -> np.ndarray:
     return np.full(count, np.nan if dtype.kind == "f" else 0, dtype)
-
-
-def _written(path: Path, content: bytes) -> Path:
-    """Write a file so that it is there whole or not at all, and stays there when power fails."""
-    temporary = path.with_name(f".{os.getpid()}-{os.urandom(4).hex()}.{path.name}")
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with open(temporary, "wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, path)
-        _sync(path.parent)
-    except BaseException as error:
-        _forget(temporary)
-        if not isinstance(error, OSError):
-            raise
-        raise InputError(
-            f"Results cannot be written to {str(path.parent)!r}: {_reason(error)}; "
-            "what was finished before is kept."
-        ) from None
-    return path
-
-
-def _sync(folder: Path) -> None:
-    """Make the renaming last too, where the system can."""
-    try:
-        handle = os.open(folder, os.O_RDONLY)
-    except OSError:
-        return
-    try:
-        os.fsync(handle)
-    except OSError:
-        pass
-    finally:
-        os.close(handle)
-
-
-def _forget(path: Path) -> None:
-    try:
-        path.unlink(missing_ok=True)
-    except OSError:
-        pass
-
-
-def _reason(error: Exception) -> str:
-    return getattr(error, "strerror", None) or str(error)

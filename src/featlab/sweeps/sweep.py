@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import random
+import warnings
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from contextlib import closing, nullcontext
 from pathlib import Path
@@ -145,12 +146,24 @@ def _computed(parcels: Iterator[Parcel], shelf: Shelf | None, pool: Any) -> Gene
         yield parcel.program, parcel.runs, values
 
 
+class OtherCode(UserWarning):
+    """What a store has of a sweep is not what this code would compute."""
+
+
 class Shelf:
     """The results of a sweep beside the store that keeps its runs."""
 
     def __init__(self, results: Results, store: Store):
         self.results, self.store = results, store
-        store.plan(results.plan.keys.reshape(-1, WIDTH), results.dataset())
+        keys, empty = results.plan.keys.reshape(-1, WIDTH), results.dataset()
+        if store.other_code(keys, empty):
+            warnings.warn(
+                f"{str(store.folder)!r} has this sweep as other code, another JAX or another device computed it; "
+                "it is computed anew, and the older one stays.",
+                OtherCode,
+                stacklevel=3,
+            )
+        store.plan(keys, empty)
         store.look()
         self._recall()
 

@@ -27,9 +27,9 @@ from featlab.experiment import Experiment
 from featlab.probes import Probe, Variable, at_end, until
 from featlab.probes.running import as_running
 from featlab.sweeps.axes import field_kind
+from featlab.sweeps.files import export
 from featlab.sweeps.plan import Plan
 from featlab.sweeps.results import Results
-from featlab.sweeps.store import export
 from featlab.sweeps.sweep import carry_out
 from featlab.text import changed, describe
 from featlab.web._catalogue import Catalogue, Request, plane

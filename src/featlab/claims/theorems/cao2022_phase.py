@@ -85,7 +85,7 @@ class Phase(Claim):
         "laptop": Size(seeds=24, n=(256, 512, 1024, 2048)),
         "full": Size(seeds=32, n=(512, 1024, 2048, 4096, 8192)),
     }
-    minutes = 3.0  # two powers, two levels and four sizes are 1,300 trainings, slow ones at q = 4
+    minutes = 6.0  # two powers, two levels and four sizes are 1,300 trainings, slow ones at q = 4
     control_changes = "activation ReLU^3 -> ReLU^2, outside q > 2, judged as ReLU^3"
 
     clauses = {

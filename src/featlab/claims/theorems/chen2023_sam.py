@@ -54,11 +54,11 @@ class SharpnessAware(Claim):
 }"""
     sizes = {
         "tiny": Size(seeds=3, d=(200, 400), n=(10, 20)),
-        "smoke": Size(seeds=3, d=(120, 300, 750), n=(20, 40, 80)),
+        "smoke": Size(seeds=3, d=(100, 200, 400), n=(10, 20, 40)),
         "laptop": Size(seeds=24, d=(1000, 3000, 10_000, 30_000), n=(20, 40, 80, 160)),
         "full": Size(seeds=32, d=(1000, 3000, 10_000, 30_000, 100_000), n=(20, 40, 80, 160)),
     }
-    minutes = 3.0  # T_1 = 2d steps of SAM for every point of a bisection
+    minutes = 9.0  # T_1 = 2d steps of SAM for every point of a bisection
     control_changes = "the radius of SAM is 0"
 
     clauses = {

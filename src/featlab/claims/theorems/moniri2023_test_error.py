@@ -14,11 +14,11 @@ That is for rows of length one; for Gaussian rows, as here, the second spike is 
 lengths count (derived in `theory.one_step`).
 
 The formula is judged with explicit, strong spikes. A real step of $\alpha = 0.15$ is judged by the formula for
-spikes of its strength, one of $\alpha = 0.3$ by the staircase: a linear teacher gains no more than $\Lambda_1$, a
-quadratic one does. Of $\Lambda_\ell$ itself such steps are worth 0.73 and 0.85 at n = 1500 by that formula, which
-counts the strength of spikes and not what the activation's curvature costs: it is asked that the share grow with
-n. The theorem is about a limit, from which a single run of n = 1500 is 15 % away, so every bound is put to the mean
-over runs. One step and a closed form: there is nothing that could be trained too little.
+spikes of its strength, one of $\alpha = 0.3$ by the staircase: a linear teacher gains no more than $\Lambda_1$,
+a quadratic one does. Of $\Lambda_\ell$ itself such steps are worth 0.73 and 0.85 at n = 1500 by that formula,
+which counts the strength of spikes and not what the activation's curvature costs: it is asked that the share
+grow with n. The theorem is about a limit, from which a single run of n = 1500 is 15 % away, so every bound is
+put to the mean over runs. One step and a closed form: there is nothing that could be trained too little.
 """
 
 from __future__ import annotations

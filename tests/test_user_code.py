@@ -297,3 +297,126 @@ def test_an_algorithm_that_changes_inputs_trains_on_the_changed_ones():
         made = fl.Experiment(data, network, Dimmed(share), probes=[fl.probes.train_loss], steps=5)
         history = fl.run(made, [0], progress=False)
         assert (float(history.train_loss[0, -1]) < float(history.train_loss[0, 0]) - 1e-3) == learns
+
+
+# ---- code that fails is answered with the part, the line and the last word of JAX
+
+
+def plain(**changes):
+    parts = {
+        "data": fl.data.SignalNoise(n=4, d=1e4, snr=0.5),
+        "network": fl.networks.TwoLayerCNN(width=2),
+        "algorithm": fl.algorithms.GradientDescent(0.1),
+        "probes": [fl.probes.train_loss],
+        "steps": 2,
+    }
+    return fl.Experiment(**(parts | changes))
+
+
+def answer(make, verb=fl.run):
+    """The one sentence that a run ends in."""
+    with pytest.raises(fl.InputError) as caught:
+        verb(make())
+    said = str(caught.value)
+    assert len(said) < 300 and "\n" not in said
+    return said
+
+
+def no_such_thing(view):
+    return view.nothing
+
+
+def asks_python(view):
+    return 1.0 if view.step > 3 else 0.0
+
+
+def by_zero(outputs, labels):
+    return 1 / 0
+
+
+def own_activation(function):
+    return lambda: plain(network=fl.networks.TwoLayerCNN(width=2, activation=function))
+
+
+class Drawn(fl.data.AbstractDataModel):
+    """Draws whatever it is told to."""
+
+    n: int = 4
+    d: float = 2.0
+    fault: str = eqx.field(static=True, default="")
+
+    def draw(self, key, truth, space, rows):
+        batch = self.fresh(key, truth, space, rows)
+        if self.fault == "no mask":
+            batch = fl.data.Batch(batch.inputs, batch.labels, batch.labels, None)
+        return ([batch.inputs], space) if self.fault == "list" else (batch, space)
+
+    def fresh(self, key, truth, space, count, *, training=False):
+        inputs = jax.random.normal(key, (count, 2)) * (jnp.nan if self.fault == "nan" else 1)
+        labels = jnp.where(jnp.arange(count) % 2 == 0, 1.0, 0.0 if self.fault == "0 and 1" else -1.0)
+        return fl.data.Batch(inputs, labels, labels, jnp.ones(count, bool))
+
+
+def drawn(fault):
+    network = fl.networks.PlainNetwork(lambda key, d: jnp.zeros(2), lambda params, inputs: params @ inputs)
+    return plain(data=Drawn(fault=fault), network=network, algorithm=fl.algorithms.Descent(optax.sgd(0.1)))
+
+
+@pytest.mark.parametrize(
+    "make, words",
+    [
+        (lambda: plain(probes=[no_such_thing]), "the probe no_such_thing fails at line"),
+        (lambda: plain(probes=[asks_python]), "write jnp.where for `if`"),
+        (lambda: plain(objective=by_zero), "Experiment.objective (by_zero) fails at line"),
+        (lambda: plain(objective=lambda outputs: outputs), "takes 1 positional argument but 2 were given"),
+        (lambda: plain(objective=lambda outputs, labels: None), "one number for each label: (4,), got NoneType"),
+        (own_activation(lambda z: z if z > 0 else 0), "TwoLayerCNN.activation (<lambda>) fails at line"),
+        (own_activation(np.tanh), "use jax.numpy for numpy"),
+        (own_activation(lambda z: z.sum()), "from (3, 2) it makes ()"),
+        (own_activation(fl.data.SignalNoise), "TwoLayerCNN.activation must be an activation"),
+        (lambda: plain(probes=[fl.data.SignalNoise]), "A probe must be a function of a view"),
+        (lambda: plain(probes=[fl.probes.test_error(count=0)]), "must be a whole number from 1"),
+        (lambda: plain(network=by_zero), "Experiment.network must be a network"),
+        (lambda: drawn("list"), "Drawn.draw must return a Batch and a space, got tuple"),
+        (lambda: drawn("no mask"), "a Batch with a mask of that length, got none"),
+        (lambda: drawn("nan"), "Drawn draws inputs that are not finite"),
+        (lambda: drawn("0 and 1"), "logistic is for labels -1 and 1"),
+        (
+            lambda: plain(probes=[fl.probes.smallest_curvature]),
+            "smallest_curvature needs a MeanFieldFeatures network",
+        ),
+    ],
+)
+def test_code_that_fails_is_answered_with_one_sentence(make, words):
+    assert words in answer(make)
+
+
+def test_so_it_is_in_sweeps_and_in_stores(tmp_path):
+    def sweep(experiment):
+        return fl.sweep(experiment, {"data.snr": [0.1, 0.2]}, out=tmp_path)
+
+    assert "by_zero" in answer(lambda: plain(objective=by_zero), sweep)
+    assert "asks_python" in answer(lambda: plain(probes=[asks_python]), sweep)
+
+
+def test_the_whole_traceback_is_shown_to_those_who_ask(monkeypatch):
+    monkeypatch.setenv("FEATLAB_TRACEBACK", "1")
+    with pytest.raises(ZeroDivisionError):
+        fl.run(plain(objective=by_zero))
+
+
+def test_a_number_of_jax_is_a_number():
+    model = fl.data.SignalNoise(n=4, d=1e4, snr=jnp.sqrt(0.25))
+    assert model.snr == 0.5 and isinstance(model.snr, float)
+
+
+def test_what_is_too_large_is_refused_before_anything_is_made():
+    with pytest.raises(fl.InputError, match="40 GB"):
+        fl.run(plain(data=fl.data.SignalNoise(n=100_000, d=1e9, snr=0.5)))
+    for changes in ({"steps": 3_000_000_000}, {"steps": 10**25}):
+        with pytest.raises(fl.InputError, match="at most 2,147,483,647"):
+            plain(**changes)
+    with pytest.raises(fl.InputError, match="from 1 to 10,000,000"):
+        fl.run(plain(), 10**9)
+    with pytest.raises(fl.InputError, match="float32"):
+        fl.algorithms.GradientDescent(1e-300)

@@ -84,6 +84,11 @@ class Experiment(Part):
                 raise InputError(
                     f"Experiment.probes may not record {name!r}, a name every Dataset has; rename the probe."
                 )
+        kinds = (AbstractDataModel, AbstractNetwork, AbstractAlgorithm)
+        if not all(map(isinstance, (self.data, self.network, self.algorithm), kinds)) or not callable(
+            self.objective
+        ):
+            return  # refused by its field
         self._check_axes()
         self._check_products()
         self._check_needs()
@@ -100,8 +105,6 @@ class Experiment(Part):
 
     def _check_needs(self):
         """Everything must be among parts of the kinds that it says it needs."""
-        if not isinstance(self.network, AbstractNetwork) or not callable(self.objective):
-            return  # refused by its field
         needy = [self.bound_objective, *_with_inner(self.algorithm), *self.probes]
         needy += [self.steps.probe] if isinstance(self.steps, until) else []
         for one in needy:

@@ -67,10 +67,13 @@ def describe(value: Any) -> str:
 def rebuild(text: str) -> Any:
     """What `describe` described, for instance `rebuild(dataset.attrs["experiment"])`."""
     try:
-        tree = ast.parse(text.strip(), mode="eval")
-    except SyntaxError:
-        raise InputError(f"{text!r} is not an expression such as SignalNoise(n=100, d=inf, snr=0.1).") from None
-    return _value(tree.body)
+        return _value(ast.parse(text.strip(), mode="eval").body)
+    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:  # of Python's reader
+        if isinstance(error, InputError):
+            raise
+        raise InputError(
+            f"{shortened(text)} is not an expression such as SignalNoise(n=100, d=inf, snr=0.1)."
+        ) from None
 
 
 def load_experiment(path: str | Path) -> tuple[Experiment, dict[str, Any]]:
@@ -81,8 +84,8 @@ def load_experiment(path: str | Path) -> tuple[Experiment, dict[str, Any]]:
             f"There is no file {str(path)!r}; give the path of a TOML file that states an experiment."
         )
     try:
-        table = tomllib.loads(path.read_text())
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        table = tomllib.loads(path.read_text("utf-8"))
+    except (ValueError, RecursionError, OSError) as error:  # tomllib's own errors, and those of its numbers
         raise InputError(f"{str(path)!r} is not a TOML file: {error}.") from None
     settings = {key: table.pop(key) for key in _SETTINGS if key in table}
     fields = {field.name for field in dataclasses.fields(Experiment)}
@@ -177,16 +180,27 @@ def _value(node: ast.expr) -> Any:
 
 def _called(function: ast.expr, arguments: list[ast.expr], keywords: list[ast.keyword]) -> Any:
     if isinstance(function, ast.Name) and function.id == "unwritable":
-        raise InputError(
-            f"This experiment holds a {_value(arguments[0])}, which only the code that made it can make again."
-        )
+        what = f"a {_value(arguments[0])}" if arguments else "something"
+        raise InputError(f"This experiment holds {what}, which only the code that made it can make again.")
     kind = _value(function)
-    fields = {keyword.arg: _value(keyword.value) for keyword in keywords if keyword.arg}
-    positional = [_value(argument) for argument in arguments]
+    names = [keyword.arg for keyword in keywords]
+    if None in names or any(isinstance(argument, ast.Starred) for argument in arguments):
+        raise InputError(f"{ast.unparse(function)}(...) is given its values one by one, not by * or **.")
+    for name in names:
+        if names.count(name) > 1:
+            raise InputError(f"{ast.unparse(function)} is given {name!r} twice; keep one.")
+    fields = {str(keyword.arg): _value(keyword.value) for keyword in keywords}
+    return _made(kind, ast.unparse(function), [_value(argument) for argument in arguments], fields)
+
+
+def _made(kind: Any, name: str, positional: list[Any], fields: dict[str, Any]) -> Any:
+    """A part with these values, or a probe with these options; nothing else is called by text."""
     if isinstance(kind, Probe):
         return kind(*positional, **fields)
     if not (isinstance(kind, type) and issubclass(kind, Part)):
-        raise InputError(f"{ast.unparse(function)} cannot be called here: only parts of an experiment can.")
+        raise InputError(f"{name} cannot be called here: only parts of an experiment can.")
+    if inspect.isabstract(kind):
+        raise InputError(f"{name} is what such parts have in common, and no part itself: name one of them.")
     return kind(*positional, **fields)
 
 
@@ -234,6 +248,11 @@ def _is_trusted(module: str) -> bool:
     return file is None or not {"site-packages", "dist-packages"} & set(Path(file).parts)
 
 
+def shortened(text: str) -> str:
+    """A text in quotation marks, its middle left out where it is long."""
+    return repr(text) if len(text) <= 80 else repr(f"{text[:50]} ... {text[-25:]}")
+
+
 def _number(node: ast.expr) -> float:
     value = _value(node)
     if isinstance(value, bool) or not isinstance(value, int | float):
@@ -258,7 +277,7 @@ def _from_toml(item: Any) -> Any:
             raise InputError('A table of an experiment needs kind = "...", for instance kind = "SignalNoise".')
         named, fields = _named(kind), {k: _from_toml(v) for k, v in item.items() if k != "kind"}
         if isinstance(named, type) or isinstance(named, Probe) and fields:
-            return named(**fields)
+            return _made(named, kind, [], fields)
         if fields:
             raise InputError(f"{kind} takes no settings, got {', '.join(fields)}.")
         return named

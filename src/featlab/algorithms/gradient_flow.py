@@ -45,10 +45,14 @@ class GradientFlow(AbstractAlgorithm):
         batch_key, objective_key = jax.random.split(key)
         batch = problem.batch(batch_key, state.step)
         dynamic, static = eqx.partition(state.params, eqx.is_inexact_array)
+        start, form = jax.tree.flatten(dynamic)  # a list, for diffrax takes no tree with holes
 
-        def velocity(t, params, _):
-            gradient = problem.gradient(eqx.combine(params, static), batch, objective_key)
-            return jax.tree.map(jnp.negative, eqx.filter(gradient, eqx.is_inexact_array))
+        def whole(leaves):
+            return eqx.combine(jax.tree.unflatten(form, leaves), static)
+
+        def velocity(t, leaves, _):
+            gradient = problem.gradient(whole(leaves), batch, objective_key)
+            return [-leaf for leaf in jax.tree.leaves(eqx.filter(gradient, eqx.is_inexact_array))]
 
         solution = diffrax.diffeqsolve(
             diffrax.ODETerm(velocity),
@@ -56,11 +60,11 @@ class GradientFlow(AbstractAlgorithm):
             t0=0.0,
             t1=self.duration,
             dt0=self.duration / self.substeps,
-            y0=dynamic,
+            y0=start,
             saveat=diffrax.SaveAt(t1=True),
             max_steps=2 * self.substeps + 2,
         )
         assert solution.ys is not None
-        params = eqx.combine(jax.tree.map(lambda leaf: leaf[0], solution.ys), static)
+        params = whole([leaf[0] for leaf in solution.ys])
         value = problem.value(state.params, batch, objective_key)
         return State(params, state.step + 1), Info(value)

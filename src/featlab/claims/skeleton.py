@@ -10,7 +10,7 @@ from featlab.core.validation import InputError
 
 def write_skeleton(name: str, folder: str | Path = ".") -> Path:
     """Write NAME.py, a complete claim, and return its path."""
-    if not name.isidentifier() or keyword.iskeyword(name) or name.startswith("_"):
+    if not name.isidentifier() or keyword.iskeyword(name) or name.startswith("_") or len(name) > 80:
         raise InputError(f"A claim's name must be a Python name such as cao2022_phase, got {name!r}.")
     if (Path(__file__).parent / "theorems" / f"{name}.py").exists():
         raise InputError(f"featlab has a claim {name!r} already; choose another name.")

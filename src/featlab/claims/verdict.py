@@ -190,7 +190,7 @@ class Verdict:
     def __str__(self) -> str:
         from rich.console import Console
 
-        console = Console(width=140, color_system=None)
+        console = Console(width=140, color_system=None, markup=False)
         with console.capture() as caught:
             console.print(self.table())
         return caught.get()

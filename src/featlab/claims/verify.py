@@ -99,12 +99,12 @@ def verify_again(record: Mapping[str, Any], claims: str | Path | None = None, **
 def read_records(path: str | Path) -> list[dict[str, Any]]:
     """The records in a JSON file: one, or a list as `featlab verify --json` prints."""
     try:
-        found = json.loads(Path(path).read_text())
+        found = json.loads(Path(path).read_text("utf-8"))
     except OSError:
         raise InputError(
             f"There is no file {str(path)!r}; give a file that `featlab verify --json` wrote."
         ) from None
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise InputError(f"{str(path)!r} is not JSON: {error}.") from None
     found = found if isinstance(found, list) else [found]
     if not found or not all(isinstance(one, dict) and "id" in one for one in found):

@@ -39,7 +39,7 @@ def list_claims(*, as_json: bool = False, folder: str | None = None) -> None:
     for claim in found.values():
         entry = _entry(claim)
         table.add_row(entry["id"], entry["paper"], entry["title"], f"{entry['minutes']:g}")
-    Console().print(table)
+    Console(markup=False).print(table)
 
 
 def show_claim(name: str, changes: Sequence[str] = (), *, folder: str | None = None) -> None:
@@ -172,7 +172,7 @@ def _jobs(names, every, size, seeds, base_seed, folder, again) -> list[tuple[Cla
 def _print(verdict: Verdict, out) -> None:
     from rich.console import Console
 
-    console = Console()
+    console = Console(markup=False)
     console.print(verdict.table())
     if out is not None:
         console.print(f"{Path(out) / verdict.id}.json, .svg, .png\n")

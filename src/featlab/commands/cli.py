@@ -9,6 +9,8 @@ import click
 
 from featlab.engine.progress import INTERRUPTED, PATIENCE, last_heard, watchdog
 
+_LONGEST = 291  # characters of a sentence, "featlab: " aside
+
 
 class _OneSentence(click.Group):
     """Bad input is answered with one sentence and exit 2, never with a traceback; Ctrl-C with one and exit 130."""
@@ -19,11 +21,22 @@ class _OneSentence(click.Group):
         except ValueError as error:
             if type(error).__name__ != "InputError":
                 raise
-            click.echo(f"featlab: {error}", err=True)
+            click.echo(f"featlab: {_shortened(str(error))}", err=True)
+            sys.exit(2)
+        except OSError as error:  # of a file that nobody has looked at before
+            what = (
+                f"{str(error.filename)!r} cannot be read or written" if error.filename else "A file cannot be used"
+            )
+            click.echo(f"featlab: {_shortened(f'{what}: {error.strerror or error}')}", err=True)
             sys.exit(2)
         except KeyboardInterrupt:
             click.echo(f"featlab: interrupted ({last_heard()}); what was finished is kept.", err=True)
             sys.exit(INTERRUPTED)
+
+
+def _shortened(sentence: str) -> str:
+    """At most 300 characters of it, the middle left out: what was given may be long."""
+    return sentence if len(sentence) <= _LONGEST else f"{sentence[: _LONGEST - 125]} ... {sentence[-120:]}"
 
 
 def command() -> None:

@@ -19,6 +19,7 @@ from featlab import plots
 from featlab.commands.run import INTERRUPTED, keep, keep_compiled_programs, stated
 from featlab.commands.sweep import floor_of, level_of, ranges_of, shown_in, with_changes
 from featlab.core.validation import InputError, did_you_mean
+from featlab.engine.run import as_seeds
 from featlab.experiment import Experiment
 from featlab.plots._curves import step_dim
 from featlab.probes.running import as_running
@@ -56,12 +57,12 @@ def compare_file(
     experiment, settings = stated(file)
     algorithms = _algorithms([w for w in words if not _CHANGE.match(w)] or settings.get("compare", ()))
     changes = [word for word in words if _CHANGE.match(word)]
-    number = int(settings.get("seeds", 1)) if seeds is None else seeds
+    chosen = as_seeds(settings.get("seeds", 1) if seeds is None else seeds, "compare").tolist()
     folder = Path(out) if out is not None else Path("out") / f"{Path(file).stem}-compare"
     if grid:
         ranges, followed = ranges_of(grid), level_of(near)
         experiment = with_changes(experiment, changes, ranges)
-        variable = _shown(experiment, algorithms, ranges, number, show, followed)
+        variable = _shown(experiment, algorithms, ranges, chosen, show, followed)
         level = (followed or {}).get(variable) if level is None else level
         options: dict[str, Any] = {"grid": ranges, "out": folder, "near": followed, "cluster": cluster}
     else:
@@ -73,12 +74,10 @@ def compare_file(
         _check(experiment, show)
         variable, options = "", {}
     writable(folder)
-    print(
-        f"{', '.join(algorithms)}: the same {number} seed{'s' * (number > 1)} for each; kept in {folder}.",
-        flush=True,
-    )
+    same = f"the same {len(chosen)} seed{'s' * (len(chosen) > 1)} for each"
+    print(f"{', '.join(algorithms)}: {same}; kept in {folder}.", flush=True)
     try:
-        both = compare(experiment, algorithms, seeds=number, tell=_tell, **options)
+        both = compare(experiment, algorithms, seeds=chosen, tell=_tell, **options)
     except KeyboardInterrupt:  # before the first reading
         return INTERRUPTED
     keep(both, folder)
@@ -144,7 +143,7 @@ def print_compared_sweeps(both: xr.Dataset, variable: str, *, level: float | Non
 
 def _table(title: str, headings: Sequence[str]) -> tuple[Console, Table]:
     """A table with a row for each algorithm, and where it goes; there, if narrow, headings have a word a line."""
-    console = Console()
+    console = Console(markup=False)
     table = Table(title=title, box=SIMPLE_HEAD, pad_edge=False, collapse_padding=True)
     table.add_column("algorithm", overflow="fold")
     for text in headings:
@@ -178,7 +177,7 @@ def _shown(
     experiment: Experiment,
     algorithms: Mapping[str, Any],
     ranges: Mapping[str, str],
-    seeds: int,
+    seeds: Sequence[int],
     show: Sequence[str],
     followed: dict[str, float] | None,
 ) -> str:

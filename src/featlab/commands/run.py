@@ -85,7 +85,7 @@ def print_summary(history: xr.Dataset, *, title: str) -> None:
     for label, values in _final_numbers(history):
         spread = np.std(values, ddof=1) / np.sqrt(len(values)) if len(values) > 1 else np.nan
         table.add_row(label, f"{np.mean(values):.4g}", f"{spread:.2g}" if np.isfinite(spread) else "-")
-    Console().print(table)
+    Console(markup=False).print(table)
 
 
 def _final_numbers(history: xr.Dataset):

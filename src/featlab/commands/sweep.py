@@ -44,8 +44,7 @@ def sweep_file(
     ranges, level = ranges_of(grid), level_of(near)
     experiment, settings = stated(file)
     experiment = with_changes(experiment, changes, ranges)
-    seeds = int(settings.get("seeds", 1)) if seeds is None else seeds
-    plan = Plan.of(experiment, ranges, seeds)
+    plan = Plan.of(experiment, ranges, settings.get("seeds", 1) if seeds is None else seeds)
     shown = shown_in(plan, show, level)
     folder = writable(folder_of(file, out, "-sweep"))
     print(_announcement(plan, folder, level), flush=True)
@@ -84,7 +83,7 @@ def print_sweep(diagram: xr.Dataset, *, title: str) -> None:
             means = means[np.isfinite(means)]
             ends = (f"{means.min():.4g}", f"{means.max():.4g}") if len(means) else ("-", "-")
             table.add_row(f"{variable.attrs.get('long_name', name)} ({name})", *ends)
-    Console().print(table)
+    Console(markup=False).print(table)
 
 
 def ranges_of(grid: Sequence[str]) -> dict[str, str]:

@@ -17,10 +17,12 @@ import functools
 import inspect
 import math
 from collections.abc import Callable, Iterable
+from types import FunctionType
 from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
+import jax.core
 
 
 class Kind(NamedTuple):
@@ -36,6 +38,7 @@ class Kind(NamedTuple):
 
 
 MOST = 2**31 - 1  # whole numbers are computed with in 32 bits
+SMALLEST = 1.2e-38  # a real number but 0, in 32 bits
 
 
 class InputError(ValueError):
@@ -174,6 +177,8 @@ def real(
             and (at_least is None or value >= at_least)
             and (below is None or value < below)
         )
+        if good and value is not None and 0 < abs(value) < SMALLEST:
+            return f"{expected} and not below {SMALLEST:g} in size, which float32 cannot hold"
         return None if good else expected
 
     ends = [-math.inf if bound is None else bound for bound in (above, at_least)]
@@ -220,16 +225,38 @@ def part(kind: type | tuple[type, ...], named: str, *, default: Any = dataclasse
     return _field(check, lambda value: value, default, Kind("part"))
 
 
-def function(named: str, *, default: Any = dataclasses.MISSING, symbol: str = "", means: str = "") -> Any:
-    """A plain function, or an object that can be called."""
+def function(
+    named: str,
+    *,
+    default: Any = dataclasses.MISSING,
+    each: bool = False,
+    symbol: str = "",
+    means: str = "",
+) -> Any:
+    """A plain function, or an object that can be called; with `each`, one of each number by itself."""
 
     def check(value):
         if isinstance(value, type):
             return f"{named} (with its brackets: {value.__name__}(...))"
         if not callable(value):
             return named
+        made = _shape_made(value) if each and isinstance(value, FunctionType) else None
+        if made not in (None, _TRIED):
+            return f"{named}, which keeps the shape of what it is given; from {_TRIED} it makes {made}"
 
     return _field(check, lambda value: value, default, Kind("function", symbol=symbol, means=means))
+
+
+_TRIED = (3, 2)
+
+
+@functools.lru_cache(maxsize=1000)
+def _shape_made(activation: Callable) -> tuple[int, ...] | None:
+    """The shape of what it makes of the one that is tried; None where JAX cannot trace it, which is said later."""
+    try:
+        return jax.eval_shape(activation, jax.ShapeDtypeStruct(_TRIED, float)).shape
+    except Exception:
+        return None
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:
@@ -257,7 +284,8 @@ def _is_traced(value) -> bool:
 
 
 def _as_float(value):
-    return float(value) if isinstance(value, int) and not isinstance(value, bool) else _unwrapped(value)
+    value = _unwrapped(value)
+    return float(value) if isinstance(value, int) and not isinstance(value, bool) else value
 
 
 def whole_if_exact(value):
@@ -267,5 +295,6 @@ def whole_if_exact(value):
 
 
 def _unwrapped(value):
-    """NumPy's scalars become Python's, so that a value from `np.linspace` is as good as a literal."""
-    return value.item() if type(value).__module__ == "numpy" and getattr(value, "ndim", 1) == 0 else value
+    """NumPy's and JAX's scalars become Python's: a value from `np.linspace` is as good as a literal."""
+    known = type(value).__module__ == "numpy" or (_is_traced(value) and not isinstance(value, jax.core.Tracer))
+    return value.item() if known and getattr(value, "ndim", 1) == 0 else value

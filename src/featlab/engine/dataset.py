@@ -10,7 +10,7 @@ import numpy as np
 import xarray as xr
 
 import featlab
-from featlab.algorithms import GradientDescent
+from featlab.algorithms import GradientDescent, RecursiveFeatureMachine, Ridge
 from featlab.engine.loop import NEVER, Carry, Stretch
 from featlab.experiment import Experiment
 from featlab.networks import TwoLayerCNN, relu
@@ -115,11 +115,17 @@ def to_dataset(
         first = int(diverged[diverged != NEVER].min())
         warnings.warn(
             f"{np.sum(diverged != NEVER)} of {done} runs diverged, the first at step {first}: "
-            "a smaller learning rate may help; see the variables status and diverged_at.",
+            f"{_advice(experiment)} may help; see the variables status and diverged_at.",
             Diverged,
             stacklevel=3,
         )
     return dataset
+
+
+def _advice(experiment: Experiment) -> str:
+    """What may keep the numbers finite: shorter steps, or more digits where there is a solve."""
+    solves = isinstance(experiment.algorithm, Ridge | RecursiveFeatureMachine)
+    return "precision=64, or a larger penalty," if solves else "a smaller learning rate"
 
 
 def read_at_end(experiment: Experiment, read: dict[str, np.ndarray], seeds) -> xr.Dataset:

@@ -24,6 +24,7 @@ from jaxtyping import Array, Bool, Int, PRNGKeyArray
 
 from featlab.algorithms import AbstractAlgorithm, Info, State
 from featlab.core.space import AbstractSpace, Span
+from featlab.engine.blame import answered
 from featlab.engine.compiled import make_room_for_programs
 from featlab.experiment import Experiment
 from featlab.networks import AbstractProductNetwork
@@ -54,7 +55,8 @@ def computing(experiment: Experiment) -> Iterator[None]:
     """
     with _one_program, jax.enable_x64(experiment.precision == 64), jax.default_matmul_precision("highest"):
         make_room_for_programs()
-        yield
+        with answered(experiment):
+            yield
 
 
 class Run(eqx.Module):

@@ -16,6 +16,8 @@ from featlab.engine.dataset import Origin, Recorded, to_dataset
 from featlab.engine.loop import computing, draw_block, repeated, train
 from featlab.engine.progress import progress_bar
 from featlab.experiment import Experiment
+from featlab.objectives import Supervised, hinge, logistic
+from featlab.text import foreign
 
 _BLOCK = 16  # runs that step together on a CPU: their weights stay in its cache
 MOST_SEEDS = 10_000_000  # in one call
@@ -38,6 +40,8 @@ def run(
     training set is padded to. With `products` it trains in inner products, the same numbers at a fraction of the
     cost, where the experiment allows it. Interrupted, it returns what was recorded so far.
     """
+    if not isinstance(experiment, Experiment):
+        raise InputError(f"run needs an Experiment, got {experiment!r}; `featlab run` takes a file.")
     seeds = as_seeds(seeds)
     rows = experiment.data.n if rows is None else rows
     if not isinstance(rows, int) or rows < experiment.data.n:
@@ -58,6 +62,7 @@ def run(
                 traced, space = repeated(experiment, len(blocks[0])), experiment.empty_space(rows)
                 for i, members in enumerate(blocks):
                     drawn = draw_block(traced, None, space, jnp.asarray(members), rows, products=products)
+                    _look_at(experiment, drawn.shared.draw.training)
                     recorded.append(Recorded(drawn.shared.draw, len(experiment.probes)))
                     for stretch in train(drawn, times, due, at_once=-(-len(times) // _SEGMENTS)):
                         recorded[-1].add(stretch)
@@ -70,6 +75,24 @@ def run(
         if not recorded:
             raise KeyboardInterrupt
         return to_dataset(origin, seeds, times, due, recorded, rows, interrupted)
+
+
+def _look_at(experiment: Experiment, training: Any) -> None:
+    """Refuse what a data model of the user's own may draw and no training can mend."""
+    name = type(experiment.data).__name__
+    if not foreign(experiment.data):
+        return
+    inputs, labels = (np.asarray(array) for array in (training.inputs, training.labels))
+    for what, values in {"inputs": inputs, "labels": labels}.items():
+        if values.dtype.kind == "f" and not np.isfinite(values).all():
+            raise InputError(f"{name} draws {what} that are not finite numbers.")
+    objective = experiment.bound_objective
+    if (
+        isinstance(objective, Supervised)
+        and objective.loss in (logistic, hinge)
+        and set(np.unique(labels)) == {0, 1}
+    ):
+        raise InputError(f"{name} has labels 0 and 1, and {objective.loss.__name__} is for labels -1 and 1.")
 
 
 def _schedule(experiment: Experiment) -> tuple[np.ndarray, np.ndarray]:

@@ -196,7 +196,7 @@ def printed(table) -> str:
     """A table as plain text."""
     from rich.console import Console
 
-    console = Console(width=120, color_system=None)
+    console = Console(width=120, color_system=None, markup=False)
     with console.capture() as caught:
         console.print(table)
     return caught.get()

@@ -5,13 +5,15 @@ Those with a parameter are written in lower case too, since they are read as fun
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 
-from featlab.core.validation import Part, function, real
+from featlab.core.validation import InputError, Part, function, real
 from featlab.theory import hermite
 
 
@@ -56,7 +58,7 @@ def erf(z):
 class shifted(Part):
     r"""$\sigma(z) + s$."""
 
-    activation: Callable = function("an activation, such as relu", means="activation that is shifted")
+    activation: Callable = function("an activation, such as relu", each=True, means="activation that is shifted")
     shift: float = real(default=0.0, symbol="s", means="shift of the activation", span=(-1, 1))
 
     @classmethod
@@ -72,10 +74,17 @@ def centred(activation: Callable) -> shifted:
     return shifted(activation, -float(hermite.coefficients(activation, 0)[0]))
 
 
+def _finite(numbers) -> tuple[float, ...]:
+    values = tuple(numbers) if isinstance(numbers, tuple | list | np.ndarray) else ()
+    if not values or not all(isinstance(v, int | float | np.number) and math.isfinite(v) for v in values):
+        raise InputError(f"hermite_series needs finite numbers c_0, c_1, ..., such as (0, 1), got {numbers!r}.")
+    return tuple(map(float, values))
+
+
 class hermite_series(Part):
     r"""$\sigma(z) = \sum_k c_k H_k(z)$, with $H_0 = 1$, $H_1 = z$, $H_2 = z^2 - 1$, $H_3 = z^3 - 3z$, ..."""
 
-    coefficients: tuple[float, ...] = eqx.field(converter=lambda c: tuple(map(float, c)))  # c_0, c_1, ...
+    coefficients: tuple[float, ...] = eqx.field(converter=_finite)  # c_0, c_1, ...
 
     @classmethod
     def examples(cls):

@@ -43,7 +43,7 @@ class PatchEncoder(AbstractProductNetwork):
     shared: bool = flag(default=False, means="one encoder for both views")
     init_scale: float = real(default=0.01, at_least=0, symbol=r"\sigma_0", means="scale of the start")
     activation: Callable = function(
-        "an activation, such as relu", default=relu, symbol=r"\sigma", means="activation"
+        "an activation, such as relu", each=True, default=relu, symbol=r"\sigma", means="activation"
     )
 
     @classmethod

@@ -33,7 +33,7 @@ class MeanFieldFeatures(AbstractProductNetwork):
     width: int = whole(at_least=1, symbol="N", means="particles", span=(1, 256))
     outputs: int = whole(default=1, at_least=1, symbol="k", means="features", span=(1, 20))
     activation: Callable = function(
-        "an activation, such as jnp.tanh", default=jax.nn.sigmoid, symbol=r"\sigma", means="activation"
+        "an activation, such as jnp.tanh", each=True, default=jax.nn.sigmoid, symbol=r"\sigma", means="activation"
     )
     init_scale: float = real(default=1.0, at_least=0, symbol="s", means="scale of the start")
 

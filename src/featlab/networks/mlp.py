@@ -85,7 +85,7 @@ class MLP(AbstractProductNetwork):
     width: int = whole(at_least=1, symbol="m", means="neurons in each layer", span=(1, 256))
     depth: int = whole(default=1, at_least=1, symbol="L", means="hidden layers", span=(1, 8))
     activation: Callable = function(
-        "an activation, such as jnp.tanh or relu", default=relu, symbol=r"\sigma", means="activation"
+        "an activation, such as jnp.tanh or relu", each=True, default=relu, symbol=r"\sigma", means="activation"
     )
     scaling: str = "standard"
     init_scale: float = real(default=1.0, at_least=0, symbol="s", means="scale of the start")

@@ -118,7 +118,11 @@ class TwoLayer(AbstractTwoLayer):
 
     width: int = whole(at_least=1, symbol="N", means="neurons", span=(1, 256))
     activation: Callable = function(
-        "an activation, such as jnp.tanh or centred(relu)", default=relu, symbol=r"\sigma", means="activation"
+        "an activation, such as jnp.tanh or centred(relu)",
+        each=True,
+        default=relu,
+        symbol=r"\sigma",
+        means="activation",
     )
     power: float = real(default=0.5, symbol="p", means="power of the width over the output", span=(0, 1))
     init_scale: float = real(default=1.0, at_least=0, symbol="s", means="scale of the start")
@@ -148,7 +152,11 @@ class RandomFeatures(AbstractTwoLayer):
 
     width: int = whole(at_least=1, symbol="N", means="neurons", span=(1, 256))
     activation: Callable = function(
-        "an activation, such as jnp.tanh or centred(relu)", default=relu, symbol=r"\sigma", means="activation"
+        "an activation, such as jnp.tanh or centred(relu)",
+        each=True,
+        default=relu,
+        symbol=r"\sigma",
+        means="activation",
     )
     init_scale: float = real(default=1.0, at_least=0, symbol="s", means="scale of the start")
     unit_rows: bool = flag(default=False, means="rows of the start have one length")

@@ -41,7 +41,11 @@ class TwoLayerCNN(AbstractProductNetwork):
 
     width: int = whole(at_least=1, symbol="m", means="filters in each class", span=(1, 256))
     activation: Callable = function(
-        "an activation, such as relu or relu_power(3)", default=relu, symbol=r"\sigma", means="activation"
+        "an activation, such as relu or relu_power(3)",
+        each=True,
+        default=relu,
+        symbol=r"\sigma",
+        means="activation",
     )
     init_scale: float = real(default=0.01, at_least=0, symbol=r"\sigma_0", means="scale of the start")
     average_filters: bool = flag(default=True, means="mean over filters, not their sum")

@@ -71,6 +71,7 @@ def as_objective(objective: AbstractObjective | Callable, network: AbstractNetwo
 
 
 def _one_for_each_label(giver: Any, values: Array, labels: Array) -> None:
-    if values.shape != labels.shape:
+    shape = getattr(values, "shape", type(values).__name__)
+    if shape != labels.shape:
         name = getattr(giver, "__name__", type(giver).__name__)
-        raise InputError(f"{name} must give one number for each label: {labels.shape}, got {values.shape}.")
+        raise InputError(f"{name} must give one number for each label: {labels.shape}, got {shape}.")

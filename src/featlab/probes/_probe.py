@@ -22,7 +22,7 @@ from jaxtyping import Array, Float
 
 from featlab.algorithms import AbstractAlgorithm, Info
 from featlab.core.sees import Sees
-from featlab.core.validation import InputError, Part, did_you_mean
+from featlab.core.validation import MOST, InputError, Part, did_you_mean, whole_if_exact
 from featlab.data import AbstractVectorModel, Batch
 from featlab.networks import AbstractProductNetwork
 from featlab.objectives import Supervised
@@ -156,6 +156,7 @@ class Probe(eqx.Module):
             for name in options:
                 if name not in known:
                     raise InputError(f"{self.name} has no option {name!r}; {did_you_mean(name, known)}")
+            options = {name: self._checked(name, value) for name, value in options.items()}
             merged = tuple(sorted({**dict(self.options), **options}.items()))
             return dataclasses.replace(self, options=merged)
         if not isinstance(view, View):
@@ -171,6 +172,19 @@ class Probe(eqx.Module):
         if isinstance(reading, Mapping):
             return dict(reading)
         return {self.variables[0][0]: reading}
+
+    def _checked(self, name: str, value: Any) -> Any:
+        """An option: a whole number where the function has one, else whatever was given."""
+        usual = (self.function.__kwdefaults__ or {})[name]
+        kind = str(self.function.__annotations__.get(name, ""))
+        if not isinstance(usual, int) or isinstance(usual, bool) or (value is None and "None" in kind):
+            return value
+        value, least = whole_if_exact(value), min(usual, 1)
+        if not isinstance(value, int) or isinstance(value, bool) or not least <= value <= MOST:
+            raise InputError(
+                f"{self.name}({name}=) must be a whole number from {least} to {MOST:,}, got {value!r}."
+            )
+        return value
 
     def number(self, view: View, variable: str = "") -> Array:
         """One of its results, the first if none is named, where that is one number."""
@@ -211,6 +225,7 @@ def as_probe(candidate: Probe | Callable) -> Probe:
     """A probe; a plain function of a view is one whose dims have no names."""
     if isinstance(candidate, Probe):
         return candidate
-    if not callable(candidate):
-        raise InputError(f"A probe must be a function of a view, got {candidate!r}.")
+    if not callable(candidate) or isinstance(candidate, type | Part):
+        given = getattr(candidate, "__name__", candidate)
+        raise InputError(f"A probe must be a function of a view, got {given!r}.")
     return Probe(candidate, ((getattr(candidate, "__name__", "probe"), None),))

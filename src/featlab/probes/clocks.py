@@ -12,7 +12,7 @@ import numpy as np
 from jaxtyping import Array
 
 from featlab.core.sees import Sees
-from featlab.core.validation import Part, function, real, whole
+from featlab.core.validation import InputError, Part, function, real, whole
 from featlab.probes._probe import AbstractClock, AbstractSchedule, Probe, View, as_probe
 
 
@@ -108,10 +108,16 @@ class above(AbstractLevel):
         return self.probe.number(view, self.variable) >= self.level
 
 
+def _conditions(given) -> tuple[Callable, ...]:
+    if not isinstance(given, tuple | list) or not given or not all(map(callable, given)):
+        raise InputError(f"all_of needs conditions, such as (below(train_loss, 0.1),), got {given!r}.")
+    return tuple(given)
+
+
 class all_of(AbstractCondition):
     """A condition: several conditions hold at once."""
 
-    conditions: tuple[Callable, ...] = eqx.field(converter=tuple)
+    conditions: tuple[Callable, ...] = eqx.field(converter=_conditions)
 
     def __call__(self, view):
         return functools.reduce(jnp.logical_and, [condition(view) for condition in self.conditions])

@@ -133,6 +133,7 @@ def nonlinear_tasks(view: View, *, count: int = TEST_INPUTS, task: tuple[str, ..
 
 @probe(
     sees=Sees.VECTORS,
+    of=(MeanFieldFeatures,),
     smallest_curvature=Variable(
         "", r"\lambda_{\min}(H)", "smallest eigenvalue of N times the Hessian over the particles"
     ),

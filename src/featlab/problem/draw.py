@@ -64,7 +64,7 @@ def draw_run(
     start: Any = None
     if network.starts_first:
         start, space = network.init(start_key, space)
-    training, space = data.draw(training_key, truth, space, rows)
+    training, space = _training_set(data, training_key, truth, space, rows)
     held = []
     for i in range(holdouts):
         batch, space = data.draw(jax.random.fold_in(holdout_key, i), truth, space, rows)
@@ -78,6 +78,22 @@ def draw_run(
         )
     dual = _dual(truth, training) if vector_model(data) is not None else None
     return Draw(space, truth, training, tuple(held), start, dual, batch_key, test_key, algorithm_key)
+
+
+def _training_set(data: AbstractDataModel, key: PRNGKeyArray, truth: Any, space: AbstractSpace, rows: int):
+    """What the model draws, if it is what a model must draw."""
+    drawn = data.draw(key, truth, space, rows)
+    if not isinstance(drawn, tuple) or len(drawn) != 2 or not isinstance(drawn[0], Batch):
+        raise InputError(
+            f"{type(data).__name__}.draw must return a Batch and a space, got {type(drawn).__name__}."
+        )
+    mask = getattr(drawn[0].mask, "shape", None)
+    if mask is None or mask[:1] != (rows,):
+        raise InputError(
+            f"{type(data).__name__}.draw must mark each of {rows} inputs as real or not: a Batch with a mask of "
+            f"that length, got {'none' if mask is None else mask}."
+        )
+    return drawn
 
 
 def unbatched(data: AbstractDataModel) -> AbstractDataModel:

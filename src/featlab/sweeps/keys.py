@@ -21,6 +21,7 @@ import numpy as np
 from featlab.core import source
 from featlab.core.validation import InputError
 from featlab.engine.batch import follow
+from featlab.engine.blame import answered
 from featlab.engine.loop import draw_block
 from featlab.engine.program import Program, size_place, takes_traced_size
 from featlab.text import describe, foreign, made_of
@@ -90,13 +91,14 @@ def _program_text(program: Program, names: list[str]) -> str:
     places = [i for i, leaf in enumerate(leaves) if isinstance(leaf, float) or (traced and i == n)]
     with jax.enable_x64(first.precision == 64):
         numbers = {i: jnp.asarray([leaves[i]], int if i == n else float) for i in places}
-        try:
-            jaxpr = jax.make_jaxpr(whole)(numbers, jnp.zeros(1, jnp.uint32))
-        except (jax.errors.JAXTypeError, jax.errors.JAXIndexError) as error:
-            raise InputError(
-                f"Results of {listed} cannot be stored, since JAX cannot trace it ({type(error).__name__}); "
-                "write it with jax.numpy."
-            ) from None
+        with answered(first):
+            try:
+                jaxpr = jax.make_jaxpr(whole)(numbers, jnp.zeros(1, jnp.uint32))
+            except (jax.errors.JAXTypeError, jax.errors.JAXIndexError) as error:
+                raise InputError(
+                    f"Results of {listed} cannot be stored, since JAX cannot trace it ({type(error).__name__}); "
+                    "write it with jax.numpy."
+                ) from None
     inside = list(_inside(jaxpr))
     if any("callback" in equation.primitive.name for one in inside for equation in one.jaxpr.eqns):
         raise InputError(

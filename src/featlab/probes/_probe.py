@@ -179,7 +179,7 @@ class Probe(eqx.Module):
         kind = str(self.function.__annotations__.get(name, ""))
         if not isinstance(usual, int) or isinstance(usual, bool) or (value is None and "None" in kind):
             return value
-        value, least = whole_if_exact(value), min(usual, 1)
+        value, least = whole_if_exact(value), int(name == "count")
         if not isinstance(value, int) or isinstance(value, bool) or not least <= value <= MOST:
             raise InputError(
                 f"{self.name}({name}=) must be a whole number from {least} to {MOST:,}, got {value!r}."

@@ -18,6 +18,9 @@ class _OneSentence(click.Group):
     def invoke(self, ctx):
         try:
             return super().invoke(ctx)
+        except click.UsageError as error:
+            error.message = _shortened(error.message)
+            raise
         except ValueError as error:
             if type(error).__name__ != "InputError":
                 raise

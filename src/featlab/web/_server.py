@@ -9,6 +9,7 @@ import itertools
 import json
 import socket
 import sys
+import time
 import traceback
 from collections.abc import Hashable
 from pathlib import Path
@@ -41,6 +42,7 @@ _HEADERS = {
 _LOOPBACK = ("127.0.0.1", "localhost", "::1", "[::1]")
 ANY_ADDRESS = "any address"
 MOST_CLIENTS = 64
+IDLE_SECONDS = 300.0  # after which a silent client gives its place to another, where all are taken
 MOST_FILES = 4  # being made at once
 MOST_BYTES = 64_000  # of a message
 MOST_WAITING = 256  # messages that a browser has not taken yet
@@ -54,6 +56,8 @@ class Client:
         self.number = number
         self.outbox: asyncio.Queue[dict[str, Any]] = asyncio.Queue(MOST_WAITING)
         self.current: dict[str, Any] = {}  # "train", "diagram" -> the number of its job
+        self.heard = time.monotonic()
+        self.dismissed = asyncio.Event()
 
     def key(self, what: str) -> tuple[int, str]:
         return self.number, what
@@ -109,7 +113,7 @@ class Playground:
         """The life of one websocket."""
         from starlette.websockets import WebSocketDisconnect
 
-        if len(self.clients) >= MOST_CLIENTS:
+        if len(self.clients) >= MOST_CLIENTS and not self._dismissed():
             await browser.accept()
             await browser.send_json(
                 {"kind": "problem", "job": None, "text": "This playground is full; try later."}
@@ -121,15 +125,26 @@ class Playground:
         self.clients[client.number] = client
         sender = asyncio.create_task(_sending(browser, client))
         try:
-            while True:
-                await self._answer(client, await browser.receive_text())
+            while (text := await _heard(browser, client)) is not None:
+                client.heard = time.monotonic()
+                await self._answer(client, text)
+            await browser.close(1013)
         except (WebSocketDisconnect, RuntimeError, KeyError):  # gone, or not text
             pass
         finally:
             sender.cancel()
-            del self.clients[client.number]
+            self.clients.pop(client.number, None)
             for what, worker in self.workers.items():
                 worker.stop(client.key(what))
+
+    def _dismissed(self) -> bool:
+        """Whether there was somebody silent for long, whose place is free now."""
+        silent = min(self.clients.values(), key=lambda client: client.heard)
+        if time.monotonic() - silent.heard < IDLE_SECONDS:
+            return False
+        silent.dismissed.set()
+        del self.clients[silent.number]
+        return True
 
     async def _answer(self, client: Client, text: str) -> None:
         job = None
@@ -182,6 +197,18 @@ class Playground:
         finally:
             self.workers["train"].stop((number, "file"))
             del self.files[number]
+
+
+async def _heard(browser: Any, client: Client) -> str | None:
+    """The next message; None when the client has to go."""
+    listening = asyncio.ensure_future(browser.receive_text())
+    leaving = asyncio.ensure_future(client.dismissed.wait())
+    try:
+        await asyncio.wait({listening, leaving}, return_when=asyncio.FIRST_COMPLETED)
+        return await listening if listening.done() else None
+    finally:
+        listening.cancel()
+        leaving.cancel()
 
 
 async def _sending(browser: Any, client: Client) -> None:
@@ -330,7 +357,15 @@ def serve(port: int = PORT, host: str = "127.0.0.1", folder: str | None = None) 
     print(f"featlab: the playground is at http://{shown}:{address.getsockname()[1]} (Ctrl-C ends it)", flush=True)
     if ANY_ADDRESS in hosts:
         print("featlab: everybody who can reach this machine can use it, and its two processes.", file=sys.stderr)
-    config = uvicorn.Config(app, log_level="warning", ws_max_size=2 * MOST_BYTES, timeout_graceful_shutdown=2)
+    from featlab.web._impatient import ImpatientProtocol
+
+    config = uvicorn.Config(
+        app,
+        http=ImpatientProtocol,
+        log_level="warning",
+        ws_max_size=2 * MOST_BYTES,
+        timeout_graceful_shutdown=2,
+    )
     with contextlib.suppress(KeyboardInterrupt):
         uvicorn.Server(config).run(sockets=[address])
 

@@ -26,7 +26,7 @@ LIMIT = 30  # seconds for a command
 FINE = {
     "data": [
         "SignalNoise(n=4, d=1e4, snr=0.5)",
-        "SignalNoise(n=4, d=inf, snr=0.5)",
+        "SignalNoise(n=4, d=60, snr=0.5, label_flip=0.1)",
         "Minibatches(SignalNoise(n=4, d=1e4, snr=.5), 2)",
     ],
     "network": ["TwoLayerCNN(width=2)", "TwoLayerCNN(2, relu_power(3))", "MLP(width=4, depth=1)", "TwoLayer(3)"],
@@ -81,6 +81,20 @@ NONSENSE = {
 # fmt: on
 
 
+SENSIBLE = {
+    "data.n": "5",
+    "data.d": "1e3",
+    "data.snr": "1/3",
+    "network.width": "3",
+    "algorithm.learning_rate": "2**-4",
+    "steps": "2",
+    "precision": "64",
+    "space": "Ambient",
+    "record": "every(2)",
+    "probes": "train_loss",
+}
+
+
 class TooLong(BaseException):
     """Not an Exception, which a command may answer."""
 
@@ -122,6 +136,8 @@ def _written(stated: dict[str, str]) -> bytes:
 
 def _change(rng: random.Random) -> Case:
     value, path = _value(rng), rng.choice(PATHS)
+    if rng.random() < 0.1:
+        path, value = rng.choice(list(SENSIBLE.items()))
     return Case(["run", "t.toml", f"{path}={value}"], {"t.toml": _written(_stated(rng))}, value in NONSENSE)
 
 

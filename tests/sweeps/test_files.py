@@ -1,11 +1,14 @@
 """Files of results: what is read is what was written, or nothing is."""
 
+import os
+
 import numpy as np
 import pytest
 import xarray as xr
 
 import featlab as fl
-from featlab.sweeps.files import read, save, set_aside, write_whole
+from featlab.sweeps.files import read, save, set_aside, writable, write_whole
+from featlab.sweeps.store import Damaged, Store
 
 RESULTS = xr.Dataset(
     {
@@ -75,3 +78,21 @@ def test_results_of_something_else_keep_a_name_of_their_own(change, tmp_path):
     assert (tmp_path / "results-1.nc").read_bytes() == before
     save(other, tmp_path)
     assert set_aside(RESULTS.assign_coords(seed=[7, 8]), tmp_path) == tmp_path / "results-2.nc"
+
+
+def test_beginnings_that_killed_writers_left_are_swept_away(tmp_path):
+    old, new, other = tmp_path / ".99-0123abcd.results.nc", tmp_path / ".98-0123abcd.unit.npz", tmp_path / ".keep"
+    for path in (old, new, other):
+        path.write_bytes(b"begun")
+    for path in (old, other):
+        os.utime(path, (0, 0))
+    writable(tmp_path)
+    assert not old.exists() and new.exists() and other.exists()
+
+
+def test_a_pipe_among_units_hangs_nobody(tmp_path):
+    store = Store(tmp_path)
+    store.put(np.zeros((1, 16), np.uint8), {"loss": np.ones(1)})
+    os.mkfifo(tmp_path / "units" / "pipe.npz")
+    with pytest.warns(Damaged, match="pipe.npz"):
+        assert Store(tmp_path).look() == 1

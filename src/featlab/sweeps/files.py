@@ -6,8 +6,10 @@ import hashlib
 import io
 import itertools
 import os
+import re
 import shutil
 import tempfile
+import time
 from pathlib import Path
 
 import xarray as xr
@@ -19,6 +21,7 @@ SUM = 16  # bytes of a checksum
 _CHECKED = "checksum"  # attribute of a file that has one
 _MARK = b"featlab checksum"
 _TAIL = len(_MARK) + SUM
+_BEGUN = re.compile(r"\.\d+-[0-9a-f]{8}\.")  # a file that is being written: process and chance
 
 
 def writable(folder: str | Path) -> Path:
@@ -29,6 +32,7 @@ def writable(folder: str | Path) -> Path:
             pass
     except OSError as error:
         raise InputError(f"{str(folder)!r} cannot be written: {reason(error)}.") from None
+    sweep_away(Path(folder))
     return Path(folder)
 
 
@@ -158,6 +162,16 @@ def _sync(folder: Path) -> None:
 def _forget(path: Path) -> None:
     try:
         path.unlink(missing_ok=True)
+    except OSError:
+        pass
+
+
+def sweep_away(folder: Path) -> None:
+    """Remove what killed writers have left in a folder: beginnings of files, untouched for an hour."""
+    try:
+        for path in folder.glob(".*"):
+            if _BEGUN.match(path.name) and time.time() - path.stat().st_mtime > 3600:
+                _forget(path)
     except OSError:
         pass
 

@@ -21,7 +21,7 @@ import numpy as np
 import xarray as xr
 
 from featlab.core.validation import InputError
-from featlab.sweeps.files import NAME, checksum, read, reason, write_whole
+from featlab.sweeps.files import NAME, checksum, read, reason, sweep_away, write_whole
 
 _UNITS, _PLAN = "units", "sweep-*.npz"
 _WIDTH = 16  # bytes of an address, and of a checksum
@@ -125,6 +125,8 @@ class Store:
             "variables": {str(name): [v.dtype.str, v.attrs] for name, v in empty.data_vars.items()},
             "attrs": empty.attrs,
         }
+        sweep_away(self.folder)
+        sweep_away(self.folder / _UNITS)
         content = io.BytesIO()
         np.savez(content, allow_pickle=False, addresses=addresses, header=np.array(json.dumps(header)))
         axes = json.dumps([[dim, empty[dim].values.tolist()] for dim in header["dims"]])
@@ -168,6 +170,8 @@ class Store:
     def _read(self, path: Path) -> dict[str, np.ndarray] | None:
         """A unit; None, with a warning that names it, for a file that is damaged or something else."""
         try:
+            if not path.is_file():
+                raise ValueError("it is no file")
             content = path.read_bytes()
             if checksum(content[:-_WIDTH]) != content[-_WIDTH:]:
                 raise ValueError("it is not what was written")

@@ -1,6 +1,7 @@
 """What is described can be rebuilt, whatever the numbers."""
 
 import math
+import re
 
 import pytest
 from hypothesis import given, settings
@@ -120,3 +121,24 @@ def test_text_names_what_a_module_of_ones_own_defines_and_not_what_it_imports(tm
     assert network.activation is mine.cube
     with pytest.raises(fl.InputError, match="posix.system, which cannot stand in the text"):
         fl.rebuild("TwoLayerCNN(width=2, activation=parts_of_a_user.system)")
+
+
+@pytest.mark.parametrize(
+    "text, words",
+    [
+        ("SignalNoise(n=1, n=2, d=10, snr=1)", "is given 'n' twice"),
+        ("SignalNoise(**x)", "one by one, not by"),
+        ("SignalNoise(*x)", "one by one, not by"),
+        ("featlab.data.AbstractDataModel()", "no part itself"),
+        ("Ambient(3)", "only parts of an experiment can"),
+        ("unwritable()", "only the code that made it can make again"),
+        ("-" * 5000 + "1", "is not an expression"),
+        ("1" + "+1" * 5000, "is not an expression"),
+        ("[" * 5000 + "]" * 5000, "is not an expression"),
+        ("a\x00b", "is not an expression"),
+    ],
+)
+def test_text_that_makes_nothing_is_answered_in_one_sentence(text, words):
+    with pytest.raises(fl.InputError, match=re.escape(words)) as caught:
+        fl.rebuild(text)
+    assert len(str(caught.value)) < 300

@@ -12,6 +12,7 @@ import pytest
 import xarray as xr
 
 import featlab as fl
+from featlab.core import source
 from featlab.engine import batch as many
 from featlab.sweeps import store as stores
 from featlab.sweeps import sweep as sweeps
@@ -86,6 +87,25 @@ def test_a_finished_sweep_is_read_and_not_computed(whole, copy, counted):
         v: found[v].dtype for v in found
     }
     assert fl.sweep(TINY, GRID).identical(found) and counted["runs"] == CELLS
+
+
+def test_after_a_mended_part_all_is_computed_anew_and_said_so(whole, copy, counted, monkeypatch):
+    """An edit of code that is not used changes nothing."""
+    bare = source.bare_code
+
+    def edit(file):
+        monkeypatch.setattr(source, "bare_code", lambda path: bare(path) + "x" * (path == source.PACKAGE / file))
+        source._fingerprint.cache_clear()
+
+    edit("probes/agop.py")
+    with warnings.catch_warnings(action="error"):
+        fl.sweep(TINY, GRID, out=copy)
+    assert counted["runs"] == 0
+    edit("probes/risk.py")
+    with pytest.warns(sweeps.OtherCode, match="is computed anew, and the older one stays"):
+        found = fl.sweep(TINY, GRID, out=copy)
+    assert counted["runs"] == CELLS and fl.load(copy).drop_attrs().identical(found.drop_attrs())
+    source._fingerprint.cache_clear()
 
 
 @pytest.mark.parametrize(

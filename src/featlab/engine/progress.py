@@ -107,7 +107,7 @@ def _bar(unit: str):
         def render(self, task):
             return Text(rate(task.speed, unit))
 
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TextColumn(unit))
+    columns = (TextColumn("{task.description}", markup=False), BarColumn(), MofNCompleteColumn(), TextColumn(unit))
     return Progress(*columns, Rate(), TimeRemainingColumn(), console=Console(stderr=True), transient=True)
 
 

@@ -37,7 +37,7 @@ COMMANDS = {
 
 
 def interrupted_at(seconds, command, folder):
-    """Exit code and last words of a command that is interrupted after so long, with nothing compiled beforehand."""
+    """Exit code and last words of a command that is interrupted after so long, nothing having been compiled."""
     process = subprocess.Popen(
         [sys.executable, "-m", "featlab", *COMMANDS[command], "--out", str(folder / "out")],
         env={**os.environ, "JAX_COMPILATION_CACHE_DIR": str(folder / "cache")},

@@ -13,7 +13,7 @@ from click.testing import CliRunner
 
 import featlab as fl
 from featlab.commands import run
-from featlab.commands.cli import main
+from featlab.commands.cli import interrupt, main
 from featlab.engine.progress import heard
 
 
@@ -26,6 +26,24 @@ def test_an_interrupt_is_answered_with_where_it_stood(monkeypatch, tmp_path):
     done = CliRunner().invoke(main, ["run", "cao2022_phase", "--out", str(tmp_path)])
     assert done.exit_code == 130
     assert done.stderr == "featlab: interrupted (training, 50 steps done); what was finished is kept.\n"
+
+
+def test_an_interrupt_that_would_be_ignored_comes_again():
+    """Python prints and forgets what is raised in a finaliser: there was Ctrl-C, and nobody heard it."""
+
+    class Finalised:
+        def __del__(self):
+            os.kill(os.getpid(), signal.SIGINT)
+            for _ in range(1000):  # the signal is heard between two of these
+                pass
+
+    before = signal.signal(signal.SIGINT, interrupt)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            Finalised()
+            time.sleep(30)
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 COMMANDS = {

@@ -300,3 +300,18 @@ def test_the_code_of_the_documentation_works(tmp_path, monkeypatch, request, nam
     assert names["diagram"].done.all()
     assert set(names["scaled"].dims) == {"n", "c", "seed"}
     assert {"diagram.zarr", "diagram.nc"} <= set(os.listdir(tmp_path))
+
+
+def test_what_takes_long_is_announced(file, tmp_path, monkeypatch):
+    """Before it begins, in minutes or hours; what does not is not."""
+    begun = []
+
+    def begin(plan, **_):
+        begun.append(plan)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(commands, "sweep", begin)
+    for steps, words in {"3": "", "1000000000": "hours or more if every run takes all its steps"}.items():
+        result = call("sweep", file, *SNR, f"steps={steps}", "--out", tmp_path)
+        assert words in result[1] and ("hours" in result[1]) == bool(words)
+    assert len(begun) == 2

@@ -407,3 +407,11 @@ def test_results_survive_the_disk(tmp_path):
 def test_one_seed_given_twice_is_no_second_run():
     with pytest.raises(fl.InputError, match=r"run needs different seeds, got \[3, 3\]"):
         fl.run(experiment(), [3, 3])
+
+
+def test_a_block_of_large_runs_is_small():
+    from featlab.engine.run import _blocks
+
+    seeds = np.arange(20)
+    assert len(_blocks(seeds, None, 100)[0]) >= 10 and len(_blocks(seeds, None, 20_000)[0]) == 2
+    assert len(_blocks(seeds, None, 31_000)) == 20

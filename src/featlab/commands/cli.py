@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
+import threading
+from types import FrameType
 
 import click
 
@@ -42,11 +45,24 @@ def _shortened(sentence: str) -> str:
     return sentence if len(sentence) <= _LONGEST else f"{sentence[: _LONGEST - 125]} ... {sentence[-120:]}"
 
 
+def interrupt(signum: int, frame: FrameType | None) -> None:
+    """Ctrl-C; a moment later where Python would ignore it, as in a callback of the garbage collector."""
+    while frame is not None:
+        if frame.f_code.co_name in ("_xla_gc_callback", "__del__"):
+            again = threading.Timer(0.05, os.kill, (os.getpid(), signum))
+            again.daemon = True
+            again.start()
+            return
+        frame = frame.f_back
+    raise KeyboardInterrupt
+
+
 def command() -> None:
     """What the shell calls.
 
     Interrupted while a program is compiled, JAX may crash as Python takes it apart: the process ends without that.
     """
+    signal.signal(signal.SIGINT, interrupt)
     try:
         main(prog_name="featlab")
     except SystemExit as end:

@@ -12,9 +12,10 @@ import xarray as xr
 from featlab import plots
 from featlab.claims import find_claim
 from featlab.core.validation import InputError
+from featlab.engine.batch import announced
 from featlab.engine.compiled import keep_compiled_programs
 from featlab.engine.progress import INTERRUPTED
-from featlab.engine.run import run
+from featlab.engine.run import as_seeds, run
 from featlab.experiment import RESERVED, Experiment
 from featlab.sweeps.files import save, set_aside, writable
 from featlab.text import load_experiment, override
@@ -29,7 +30,12 @@ def run_file(file: str, changes: Sequence[str] = (), *, seeds: int | None = None
     experiment, settings = stated(file)
     experiment = override(experiment, changes)
     folder = writable(folder_of(file, out))
-    history = run(experiment, settings.get("seeds", 1) if seeds is None else seeds)
+    chosen = as_seeds(settings.get("seeds", 1) if seeds is None else seeds)
+    n, neurons = experiment.data.n, max(experiment.network.vectors(), 1)
+    long = announced(4.0 * len(chosen) * experiment.last_step * neurons * n * experiment.span_size(n))
+    if long:
+        print(f"This takes {long}.", flush=True)
+    history = run(experiment, chosen)
     print_summary(history, title=settings["title"])
     keep(history, folder)
     for path in write_figures(history, folder):

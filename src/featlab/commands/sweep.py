@@ -12,6 +12,7 @@ import xarray as xr
 from featlab import plots
 from featlab.commands.run import INTERRUPTED, folder_of, keep_compiled_programs, stated
 from featlab.core.validation import InputError
+from featlab.engine.batch import announced
 from featlab.experiment import Experiment
 from featlab.sweeps.axes import as_axes
 from featlab.sweeps.files import writable
@@ -147,7 +148,8 @@ def floor_of(experiment: Experiment, shown: str) -> float | None:
 
 
 def _announcement(plan: Plan, folder: Path, level: dict[str, float] | None) -> str:
-    line = str(plan)
+    line, long = str(plan), announced(plan.work)
+    line += f", {long}" if long else ""
     for name, at in (level or {}).items():
         line += f", of which those near {name} = {at:g} are computed"
     there = _already(plan, folder) if plan.runs <= _SOON_COUNTED else 0

@@ -31,6 +31,7 @@ _BLOCKS = 64  # in a call, at most
 _WORK = 2e10  # operations in a call, or one block: some tenths of a second on a CPU
 _COMPILING = 1e11  # operations that take no longer than compiling a program for them
 _TUNING = 1e14  # operations in a call of a GPU that are worth trying out several kernels for
+_RATE = 2e10  # operations a second that a CPU of some cores does at best
 _MEMORY = 0.25  # of a GPU, that a block may fill
 
 
@@ -243,6 +244,15 @@ def _runs_in_a_block(program: Program) -> int:
 def _blocks_at_once(program: Program, runs: int) -> int:
     """How many blocks, of this many runs each, one call takes."""
     return int(np.clip(_WORK // (work(program) * runs), 1, _BLOCKS))
+
+
+def announced(operations: float) -> str:
+    """Words on how long so many operations take, where that is long; with small steps it is longer."""
+    minutes = operations / _RATE / 60
+    if minutes < 2:
+        return ""
+    long = f"{minutes:,.0f} minutes" if minutes < 120 else f"{minutes / 60:,.0f} hours"
+    return f"about {operations:.0e} operations, {long} or more if every run takes all its steps"
 
 
 def work(program: Program) -> float:

@@ -21,6 +21,7 @@ from featlab.text import foreign
 
 _BLOCK = 16  # runs that step together on a CPU: their weights stay in its cache
 MOST_SEEDS = 10_000_000  # in one call
+_TOGETHER = 1e9  # numbers that a block may hold in vectors
 _SEGMENTS = 20  # returns to Python at least this often, for the progress bar and an interrupt
 
 
@@ -54,7 +55,7 @@ def run(
     origin = Origin(experiment)  # before training: what cannot be said must not cost a run
     with computing(experiment):
         times, due = _schedule(experiment)
-        blocks = _blocks(seeds, block)
+        blocks = _blocks(seeds, block, experiment.span_size(rows))
         recorded: list[Recorded] = []
         interrupted = False
         with progress_bar("training", experiment.last_step * len(blocks), shown=progress) as tell:
@@ -128,10 +129,11 @@ def as_seeds(seeds: Any, verb: str = "run") -> np.ndarray:
     return np.array(values, np.uint32)
 
 
-def _blocks(seeds: np.ndarray, block: int | None) -> list[np.ndarray]:
-    """The seeds in blocks of one size, the last one filled up with a seed of its own."""
+def _blocks(seeds: np.ndarray, block: int | None, vectors: int) -> list[np.ndarray]:
+    """The seeds in blocks of one size that fits into memory, the last one filled up with a seed of its own."""
     if block is None:
-        block = _BLOCK if jax.default_backend() == "cpu" else len(seeds)
+        fitting = max(1, int(_TOGETHER / vectors**2))
+        block = min(fitting, _BLOCK if jax.default_backend() == "cpu" else len(seeds))
     count = -(-len(seeds) // block)
     size = -(-len(seeds) // count)
     filled = np.concatenate([seeds, np.full(count * size - len(seeds), seeds[-1])])

@@ -22,8 +22,7 @@ class _OneSentence(click.Group):
         try:
             return super().invoke(ctx)
         except click.UsageError as error:
-            error.message = _shortened(error.message)
-            raise
+            raise click.UsageError(_shortened(error.format_message()), error.ctx) from None
         except ValueError as error:
             if type(error).__name__ != "InputError":
                 raise

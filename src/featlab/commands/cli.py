@@ -66,6 +66,7 @@ def command() -> None:
         main(prog_name="featlab")
     except SystemExit as end:
         if end.code != INTERRUPTED:
+            signal.signal(signal.SIGINT, signal.SIG_IGN)  # all is done: the end of Python need not be cut short
             raise
         for stream in (sys.stdout, sys.stderr):
             stream.flush()

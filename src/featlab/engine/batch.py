@@ -247,7 +247,7 @@ def _blocks_at_once(program: Program, runs: int) -> int:
 
 
 def announced(operations: float) -> str:
-    """Words on how long so many operations take, where that is long; with small steps it is longer."""
+    """Words on how long this many operations take, where that is long; with small steps it is longer."""
     minutes = operations / _RATE / 60
     if minutes < 2:
         return ""

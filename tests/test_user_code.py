@@ -2,6 +2,7 @@
 
 import dataclasses
 import functools
+import warnings
 
 import equinox as eqx
 import jax
@@ -420,3 +421,22 @@ def test_what_is_too_large_is_refused_before_anything_is_made():
         fl.run(plain(), 10**9)
     with pytest.raises(fl.InputError, match="float32"):
         fl.algorithms.GradientDescent(1e-300)
+
+
+def test_options_of_a_probe_of_ones_own_are_left_as_they_are():
+    """A usual value of 1 does not say that only whole numbers will do, nor one of 0 that none is negative."""
+
+    @fl.probes.probe(shifted=fl.probes.Variable())
+    def shifted(view, *, by=0, times: float = 1):
+        return times * (view.step + by)
+
+    history = fl.run(plain(probes=[shifted(by=-3, times=0.5).on(fl.probes.at_end)]))
+    assert float(history.shifted[0]) == 0.5 * (2 - 3)
+    assert fl.networks.hermite_series(jnp.array([0.0, 1.0])) == fl.networks.hermite_series((0, 1))
+
+
+def test_a_warning_that_is_an_error_stays_what_it_is():
+    from featlab.engine.dataset import Diverged
+
+    with warnings.catch_warnings(action="error"), pytest.raises(Diverged):
+        fl.run(plain(objective=fl.objectives.squared, algorithm=fl.algorithms.GradientDescent(1e20), steps=50))

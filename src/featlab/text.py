@@ -23,6 +23,7 @@ import equinox as eqx
 
 from featlab.core.space import Ambient, Span
 from featlab.core.validation import InputError, Part, did_you_mean
+from featlab.core.words import shortened
 from featlab.experiment import Experiment
 from featlab.probes import Probe, as_probe
 
@@ -66,14 +67,15 @@ def describe(value: Any) -> str:
 
 def rebuild(text: str) -> Any:
     """What `describe` described, for instance `rebuild(dataset.attrs["experiment"])`."""
+    complaint = f"{shortened(text, 80)!r} is not an expression such as SignalNoise(n=100, d=inf, snr=0.1)."
     try:
-        return _value(ast.parse(text.strip(), mode="eval").body)
-    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:  # of Python's reader
-        if isinstance(error, InputError):
-            raise
-        raise InputError(
-            f"{shortened(text)} is not an expression such as SignalNoise(n=100, d=inf, snr=0.1)."
-        ) from None
+        tree = ast.parse(text.strip(), mode="eval")
+    except (SyntaxError, ValueError, RecursionError, MemoryError):  # a null byte; brackets in brackets
+        raise InputError(complaint) from None
+    try:
+        return _value(tree.body)
+    except RecursionError:
+        raise InputError(complaint) from None
 
 
 def load_experiment(path: str | Path) -> tuple[Experiment, dict[str, Any]]:
@@ -142,7 +144,7 @@ def _is_findable(probe: Probe) -> bool:
     function = probe.function
     home = sys.modules.get(function.__module__)  # none, for a function that was made by exec
     found = known_names().get(function.__name__) or getattr(home, function.__name__, None)
-    found = found if isinstance(found, Probe) or not callable(found) else as_probe(found)
+    found = as_probe(found) if inspect.isfunction(found) else found
     return isinstance(found, Probe) and (found.function, found.variables) == (function, probe.variables)
 
 
@@ -246,11 +248,6 @@ def _is_trusted(module: str) -> bool:
         sys.modules.get(module), "__file__", None
     )
     return file is None or not {"site-packages", "dist-packages"} & set(Path(file).parts)
-
-
-def shortened(text: str) -> str:
-    """A text in quotation marks, its middle left out where it is long."""
-    return repr(text) if len(text) <= 80 else repr(f"{text[:50]} ... {text[-25:]}")
 
 
 def _number(node: ast.expr) -> float:

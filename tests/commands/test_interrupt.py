@@ -46,6 +46,22 @@ def test_an_interrupt_that_would_be_ignored_comes_again():
         signal.signal(signal.SIGINT, before)
 
 
+def shell(line):
+    return subprocess.run(["bash", "-c", line], capture_output=True, text=True, timeout=240)
+
+
+def test_an_interrupt_that_a_script_ignores_stays_ignored():
+    """As that of a job in a script's background, which a terminal's Ctrl-C must not end."""
+    code = "import signal, sys; from featlab.commands import cli; cli.main = lambda **_: sys.exit("
+    code += "0 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN else 7); cli.command()"
+    assert shell(f"trap '' INT; {sys.executable} -c '{code}'").returncode == 0
+
+
+def test_who_has_read_enough_may_close_the_pipe():
+    done = shell(f"set -o pipefail; {sys.executable} -m featlab claims --json | head -c 10")
+    assert done.stdout.startswith("[") and "featlab:" not in done.stderr and "Traceback" not in done.stderr
+
+
 COMMANDS = {
     "run": ["run", "cao2022_phase", "data.n=64", "steps=400"],
     "sweep": ["sweep", "cao2022_phase", "--grid", "data.n=20:60:4", "--grid", "data.snr=0.1:1:5", "--seeds", "4"],

@@ -332,7 +332,7 @@ def test_another_jax_or_device_has_other_addresses(monkeypatch):
 def test_code_that_changed_under_a_process_is_not_stored_under_its_name(monkeypatch):
     """What this process computes is the old code's; the file already says the new."""
     source._fingerprint.cache_clear()
-    monkeypatch.setattr(source, "_IMPORTED", 0.0)
+    monkeypatch.setitem(source._READ, source.PACKAGE / "engine" / "loop.py", 0)
     with pytest.raises(fl.InputError, match="start Python anew"):
         of(TINY)
     source._fingerprint.cache_clear()

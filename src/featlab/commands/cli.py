@@ -10,6 +10,7 @@ from types import FrameType
 
 import click
 
+from featlab.core.words import shortened
 from featlab.engine.progress import INTERRUPTED, PATIENCE, last_heard, watchdog
 
 _LONGEST = 291  # characters of a sentence, "featlab: " aside
@@ -22,26 +23,23 @@ class _OneSentence(click.Group):
         try:
             return super().invoke(ctx)
         except click.UsageError as error:
-            raise click.UsageError(_shortened(error.format_message()), error.ctx) from None
+            raise click.UsageError(shortened(error.format_message(), _LONGEST), error.ctx) from None
         except ValueError as error:
             if type(error).__name__ != "InputError":
                 raise
-            click.echo(f"featlab: {_shortened(str(error))}", err=True)
+            click.echo(f"featlab: {shortened(str(error), _LONGEST)}", err=True)
             sys.exit(2)
+        except BrokenPipeError:  # who was reading has heard enough: click ends quietly
+            raise
         except OSError as error:  # of a file that nobody has looked at before
             what = (
                 f"{str(error.filename)!r} cannot be read or written" if error.filename else "A file cannot be used"
             )
-            click.echo(f"featlab: {_shortened(f'{what}: {error.strerror or error}')}", err=True)
+            click.echo(f"featlab: {shortened(f'{what}: {error.strerror or error}', _LONGEST)}", err=True)
             sys.exit(2)
         except KeyboardInterrupt:
             click.echo(f"featlab: interrupted ({last_heard()}); what was finished is kept.", err=True)
             sys.exit(INTERRUPTED)
-
-
-def _shortened(sentence: str) -> str:
-    """At most 300 characters of it, the middle left out: what was given may be long."""
-    return sentence if len(sentence) <= _LONGEST else f"{sentence[: _LONGEST - 125]} ... {sentence[-120:]}"
 
 
 def interrupt(signum: int, frame: FrameType | None) -> None:
@@ -61,7 +59,8 @@ def command() -> None:
 
     Interrupted while a program is compiled, JAX may crash as Python takes it apart: the process ends without that.
     """
-    signal.signal(signal.SIGINT, interrupt)
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:  # not where a script has it ignored
+        signal.signal(signal.SIGINT, interrupt)
     try:
         main(prog_name="featlab")
     except SystemExit as end:

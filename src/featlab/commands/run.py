@@ -12,9 +12,9 @@ import xarray as xr
 from featlab import plots
 from featlab.claims import find_claim
 from featlab.core.validation import InputError
-from featlab.engine.batch import announced
+from featlab.engine.batch import operations
 from featlab.engine.compiled import keep_compiled_programs
-from featlab.engine.progress import INTERRUPTED
+from featlab.engine.progress import INTERRUPTED, announced
 from featlab.engine.run import as_seeds, run
 from featlab.experiment import RESERVED, Experiment
 from featlab.sweeps.files import save, set_aside, writable
@@ -31,8 +31,8 @@ def run_file(file: str, changes: Sequence[str] = (), *, seeds: int | None = None
     experiment = override(experiment, changes)
     folder = writable(folder_of(file, out))
     chosen = as_seeds(settings.get("seeds", 1) if seeds is None else seeds)
-    n, neurons = experiment.data.n, max(experiment.network.vectors(), 1)
-    long = announced(4.0 * len(chosen) * experiment.last_step * neurons * n * experiment.span_size(n))
+    n = experiment.data.n
+    long = announced(len(chosen) * operations(experiment, n, experiment.span_size(n)))
     if long:
         print(f"This takes {long}.", flush=True)
     history = run(experiment, chosen)

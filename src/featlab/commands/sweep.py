@@ -12,7 +12,7 @@ import xarray as xr
 from featlab import plots
 from featlab.commands.run import INTERRUPTED, folder_of, keep_compiled_programs, stated
 from featlab.core.validation import InputError
-from featlab.engine.batch import announced
+from featlab.engine.progress import announced
 from featlab.experiment import Experiment
 from featlab.sweeps.axes import as_axes
 from featlab.sweeps.files import writable

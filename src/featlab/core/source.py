@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import ast
 import hashlib
-import time
 from collections.abc import Iterable, Iterator
 from functools import cache
 from pathlib import Path
@@ -16,9 +15,16 @@ from pathlib import Path
 from featlab.core.validation import InputError
 
 PACKAGE = Path(__file__).parent.parent
-_SAYS = ("text.py", "core/validation.py", "core/source.py", "engine/pickled.py", "engine/compiled.py")
-"""Files that check, describe and send what is computed elsewhere: they do not count."""
-_IMPORTED = time.time()  # about when this process read the code
+# Files that check, describe and send what is computed elsewhere: they do not count.
+_SAYS = (
+    "text.py",
+    "core/validation.py",
+    "core/words.py",
+    "core/source.py",
+    "engine/pickled.py",
+    "engine/compiled.py",
+)
+_READ = {file: file.stat().st_mtime_ns for file in PACKAGE.rglob("*.py")}  # about when this process read the code
 
 
 def bare_code(file: Path) -> str:
@@ -48,7 +54,7 @@ def used_by(modules: Iterable[str]) -> list[Path]:
 def _fingerprint(modules: frozenset[str]) -> str:
     files = used_by(modules)
     for file in files:
-        if file.stat().st_mtime > _IMPORTED:
+        if file.stat().st_mtime_ns != _READ.get(file):
             raise InputError(
                 f"{str(file)!r} was changed after this process had read it, so its results cannot be stored under "
                 "the code that made them; start Python anew."

@@ -255,7 +255,7 @@ def _shape_made(activation: Callable) -> tuple[int, ...] | None:
     """The shape of what it makes of the one that is tried; None where JAX cannot trace it, which is said later."""
     try:
         return jax.eval_shape(activation, jax.ShapeDtypeStruct(_TRIED, float)).shape
-    except Exception:
+    except Exception:  # code of the user's own may raise anything
         return None
 
 

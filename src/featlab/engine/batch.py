@@ -31,7 +31,6 @@ _BLOCKS = 64  # in a call, at most
 _WORK = 2e10  # operations in a call, or one block: some tenths of a second on a CPU
 _COMPILING = 1e11  # operations that take no longer than compiling a program for them
 _TUNING = 1e14  # operations in a call of a GPU that are worth trying out several kernels for
-_RATE = 2e10  # operations a second that a CPU of some cores does at best
 _MEMORY = 0.25  # of a GPU, that a block may fill
 
 
@@ -246,18 +245,14 @@ def _blocks_at_once(program: Program, runs: int) -> int:
     return int(np.clip(_WORK // (work(program) * runs), 1, _BLOCKS))
 
 
-def announced(operations: float) -> str:
-    """Words on how long this many operations take, where that is long; with small steps it is longer."""
-    minutes = operations / _RATE / 60
-    if minutes < 2:
-        return ""
-    long = f"{minutes:,.0f} minutes" if minutes < 120 else f"{minutes / 60:,.0f} hours"
-    return f"about {operations:.0e} operations, {long} or more if every run takes all its steps"
-
-
 def work(program: Program) -> float:
     """About how many operations one run takes, if it takes all its steps."""
-    vectors, space = max(program.first.network.vectors(), 1), program.space
+    space = program.space
     columns = space.size if isinstance(space, Ambient) else getattr(space, "columns", 0)
     width = program.rows + 50 if program.products else columns
-    return max(program.first.last_step, 1) * 4 * vectors * program.rows * width + 10 * program.size
+    return operations(program.first, program.rows, width) + 10 * program.size
+
+
+def operations(experiment: Experiment, rows: int, width: float) -> float:
+    """Those of the products of all weights with the inputs, rows of that width, there and back, in all steps."""
+    return 4.0 * max(experiment.last_step, 1) * max(experiment.network.vectors(), 1) * rows * width

@@ -19,6 +19,7 @@ import equinox as eqx
 import jax
 
 from featlab.core.validation import InputError, Part
+from featlab.core.words import shortened
 from featlab.experiment import Experiment
 from featlab.probes import Probe
 from featlab.text import foreign
@@ -41,7 +42,7 @@ def answered(experiment: Any) -> Iterator[None]:
     """Where an experiment is traced and computed: what fails in it is an InputError that says where."""
     try:
         yield
-    except InputError:
+    except (InputError, Warning):  # warnings are errors for those who have asked for it
         raise
     except Exception as error:
         if os.environ.get("FEATLAB_TRACEBACK"):
@@ -69,7 +70,7 @@ def _said(error: Exception) -> str:
     """The first sentence of an error, and what to do about it where that is known."""
     first = str(error).strip().splitlines()[:1]
     text = " ".join("".join(first).split())
-    text = text if len(text) <= _LONGEST else text[:_LONGEST].rsplit(" ", 1)[0] + " ..."
+    text = shortened(text, _LONGEST)
     kinds = {kind.__name__ for kind in type(error).mro()}
     hint = next((f" ({hint})" for kind, hint in _HINTS.items() if kind in kinds), "")
     return f"{type(error).__name__}: {text.rstrip('.')}{hint}" if text else type(error).__name__

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 _PATIENCE = 2.0  # seconds before a bar appears
+_RATE = 2e10  # operations a second that a CPU of some cores does at best
 PATIENCE = 30.0  # minutes without progress after which a command gives up
 STUCK = 4  # its exit code then
 INTERRUPTED = 130  # the shell's own code for Ctrl-C
@@ -116,3 +117,12 @@ def rate(speed: float | None, unit: str) -> str:
     if not speed:
         return ""
     return f"{speed:,.0f} {unit}/s" if speed >= 100 else f"{speed:.2g} {unit}/s"
+
+
+def announced(operations: float) -> str:
+    """Words on how long this many operations take, where that is long; with small steps it is longer."""
+    minutes = operations / _RATE / 60
+    if minutes < 2:
+        return ""
+    long = f"{minutes:,.0f} minutes" if minutes < 120 else f"{minutes / 60:,.0f} hours"
+    return f"about {operations:.0e} operations, {long} or more if every run takes all its steps"

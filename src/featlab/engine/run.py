@@ -83,15 +83,14 @@ def _look_at(experiment: Experiment, training: Any) -> None:
     name = type(experiment.data).__name__
     if not foreign(experiment.data):
         return
-    inputs, labels = (np.asarray(array) for array in (training.inputs, training.labels))
-    for what, values in {"inputs": inputs, "labels": labels}.items():
-        if values.dtype.kind == "f" and not np.isfinite(values).all():
+    for what, drawn in {"inputs": training.inputs, "labels": training.labels}.items():
+        if not all(np.isfinite(leaf).all() for leaf in jax.tree.leaves(drawn)):
             raise InputError(f"{name} draws {what} that are not finite numbers.")
     objective = experiment.bound_objective
     if (
         isinstance(objective, Supervised)
         and objective.loss in (logistic, hinge)
-        and set(np.unique(labels)) == {0, 1}
+        and set(np.unique(training.labels)) == {0, 1}
     ):
         raise InputError(f"{name} has labels 0 and 1, and {objective.loss.__name__} is for labels -1 and 1.")
 

@@ -75,10 +75,13 @@ def centred(activation: Callable) -> shifted:
 
 
 def _finite(numbers) -> tuple[float, ...]:
-    values = tuple(numbers) if isinstance(numbers, tuple | list | np.ndarray) else ()
-    if not values or not all(isinstance(v, int | float | np.number) and math.isfinite(v) for v in values):
+    try:
+        values = np.asarray(numbers, float)
+    except (TypeError, ValueError):
+        values = np.array(math.nan)
+    if values.ndim != 1 or not len(values) or not np.isfinite(values).all():
         raise InputError(f"hermite_series needs finite numbers c_0, c_1, ..., such as (0, 1), got {numbers!r}.")
-    return tuple(map(float, values))
+    return tuple(values.tolist())
 
 
 class hermite_series(Part):

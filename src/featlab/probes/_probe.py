@@ -174,10 +174,11 @@ class Probe(eqx.Module):
         return {self.variables[0][0]: reading}
 
     def _checked(self, name: str, value: Any) -> Any:
-        """An option: a whole number where the function has one, else whatever was given."""
+        """An option: a whole number where a probe of featlab's has one, else whatever was given."""
         usual = (self.function.__kwdefaults__ or {})[name]
         kind = str(self.function.__annotations__.get(name, ""))
-        if not isinstance(usual, int) or isinstance(usual, bool) or (value is None and "None" in kind):
+        counts = isinstance(usual, int) and not isinstance(usual, bool) and not (value is None and "None" in kind)
+        if not counts or not self.function.__module__.startswith("featlab."):
             return value
         value, least = whole_if_exact(value), int(name == "count")
         if not isinstance(value, int) or isinstance(value, bool) or not least <= value <= MOST:

@@ -15,6 +15,7 @@ from pathlib import Path
 import xarray as xr
 
 from featlab.core.validation import InputError
+from featlab.core.words import shortened
 
 NAME = "results.nc"
 SUM = 16  # bytes of a checksum
@@ -86,7 +87,7 @@ def read(path: Path) -> xr.Dataset:
         if not marked and (_CHECKED in found.attrs or not found.variables):
             raise ValueError("its end is missing, or another program has written it")
     except Exception as error:  # a damaged file may raise anything
-        said = " ".join(str(error).split())[:150] or type(error).__name__
+        said = shortened(" ".join(str(error).split()), 150) or type(error).__name__
         raise InputError(f"{str(path)!r} holds no results that can be read: {said}.") from None
     found.attrs.pop(_CHECKED, None)
     return found

@@ -21,10 +21,10 @@ import numpy as np
 import xarray as xr
 
 from featlab.core.validation import InputError
-from featlab.sweeps.files import NAME, checksum, read, reason, sweep_away, write_whole
+from featlab.sweeps.files import NAME, SUM, checksum, read, reason, sweep_away, write_whole
 
 _UNITS, _PLAN = "units", "sweep-*.npz"
-_WIDTH = 16  # bytes of an address, and of a checksum
+_WIDTH = 16  # bytes of an address
 
 
 class Damaged(UserWarning):
@@ -173,9 +173,9 @@ class Store:
             if not path.is_file():
                 raise ValueError("it is no file")
             content = path.read_bytes()
-            if checksum(content[:-_WIDTH]) != content[-_WIDTH:]:
+            if checksum(content[:-SUM]) != content[-SUM:]:
                 raise ValueError("it is not what was written")
-            with np.load(io.BytesIO(content[:-_WIDTH]), allow_pickle=False) as file:
+            with np.load(io.BytesIO(content[:-SUM]), allow_pickle=False) as file:
                 unit = {name.removeprefix("value_"): file[name] for name in file.files}
             if _unit_name(unit["addresses"]) != path.name:
                 raise ValueError("its name does not belong to its content")

@@ -136,7 +136,7 @@ def test_the_verdicts_of_the_pages_are_the_stored_ones(site):
             assert row in page and check["name"].replace("|", r"\|") in page
 
 
-@pytest.mark.parametrize("page", ["README.md", "docs/verdicts.md", "docs/clauses.md"])
+@pytest.mark.parametrize("page", ["README.md", "docs/verdicts.md", "docs/clauses.md", "docs/trust.md"])
 def test_tables_of_verdicts_are_made_from_the_stored_ones(site, page):
     made, path = site[0]["readme_tables"], ROOT / page
     text = path.read_text()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,11 @@ from featlab.claims import find_claims
 from featlab.claims.deciding import EXPLORING, usual_base_seed
 
 ROOT = Path(__file__).parents[2]
-FILES = (ROOT / "README.md", ROOT / "docs" / "verdicts.md", ROOT / "docs" / "clauses.md")
+sys.path.insert(0, str(ROOT / "tests" / "claims"))
+from other_seeds import counted  # noqa: E402
+
+PAGES = ("verdicts", "clauses", "trust")
+FILES = (ROOT / "README.md", *[ROOT / "docs" / f"{name}.md" for name in PAGES])
 FLAGSHIP, SHOWN = "cao2022_phase", 3
 
 
@@ -31,13 +36,17 @@ def of_one(record: Mapping[str, Any]) -> str:
 def of_all(records: Mapping[str, Mapping[str, Any]]) -> str:
     """A row for each claim: its verdict, how many checks count, and the check or the reason that decided."""
     older = {name for name, claim in find_claims().items() if usual_base_seed(claim) == EXPLORING}
-    rows = [_row(record, "†" if name in older else "") for name, record in records.items()]
-    found = table(("claim", "verdict", "evidence", "measured, and what theory allows"), rows)
-    if not older:
-        return found
-    return (
-        f"{found}\n\n† The claim has changed since; `featlab verify ID --decide` decides it anew, on fresh seeds."
-    )
+    lucky = {name for name, (status, seen) in counted().items() if 2 * seen[status] < seen.total()}
+    marks = {name: ("†" if name in older else "") + ("‡" if name in lucky else "") for name in records}
+    rows = [_row(record, marks[name]) for name, record in records.items()]
+    found = [table(("claim", "verdict", "evidence", "measured, and what theory allows"), rows)]
+    if older:
+        found.append(
+            "† The claim has changed since; `featlab verify ID --decide` decides it anew, on fresh seeds."
+        )
+    if lucky:
+        found.append("‡ Most [other sets of seeds](trust.md#other-seeds) come out otherwise.")
+    return "\n\n".join(found)
 
 
 def of_clauses(records: Mapping[str, Mapping[str, Any]]) -> str:
@@ -61,6 +70,23 @@ def counts(records: Mapping[str, Mapping[str, Any]]) -> str:
     return f"{len(records)} claims: {', '.join(parts)}; {evidence} of {checks} checks count as evidence."
 
 
+def of_other_seeds() -> str:
+    """How often every claim came out as it is kept, on seeds that it was not decided on."""
+    found = counted()
+    sets = sum(counts.total() for _, counts in found.values())
+    same = sum(counts[status] for status, counts in found.values())
+    opposite = {"supported": "refuted", "refuted": "supported", "inconclusive": ""}
+    against = sum(counts[opposite[status]] for status, counts in found.values())
+    head = f"{sets} sets: {same} give the verdict that is kept, {against} the opposite one. Not all do so of"
+    rows = [
+        (f"`{name}`", status, *[str(counts[one] or "") for one in ("supported", "inconclusive", "refuted")])
+        for name, (status, counts) in found.items()
+        if counts[status] < counts.total()
+    ]
+    columns = ("claim", "kept", "sets: supported", "inconclusive", "refuted")
+    return f"{head}:\n\n{table(columns, rows)}"
+
+
 def _row(record: Mapping[str, Any], mark: str) -> tuple[str, str, str, str]:
     evidence = f"{record['evidence']} of {len(record['checks'])}"
     name, measured, allowed = numbers(main_check(record))
@@ -72,7 +98,7 @@ def rewritten(text: str) -> str:
     """The text of a page with its made parts made anew."""
     records = stored_verdicts()
     made = {"flagship": of_one(records[FLAGSHIP]), "verdicts": f"{counts(records)}\n\n{of_all(records)}"}
-    made["clauses"] = of_clauses(records)
+    made |= {"clauses": of_clauses(records), "other seeds": of_other_seeds()}
     found = 0
     for name, part in made.items():
         begin, end = f"<!-- made: {name} -->", f"<!-- end: {name} -->"

@@ -3,6 +3,7 @@
 import dataclasses
 import functools
 import html
+import importlib.util
 import json
 import math
 import re
@@ -887,11 +888,19 @@ def test_a_claim_pointed_at_a_wrong_exponent_is_refuted():
 
 @pytest.mark.slow
 @each_claim
-@pytest.mark.parametrize("base_seed", [1_610_000_000 + k * 10_000 for k in range(1, 6)])
-def test_a_verdict_does_not_depend_on_its_seeds(claim, base_seed):
+def test_no_other_seeds_say_the_opposite(claim):
+    """What some seeds leave open others may decide; `other_seeds.py` counts how often."""
     stored = json.loads((Path(__file__).with_name("verdicts.json")).read_text())
     (status,) = [record["status"] for record in stored if record["id"] == claim.id]
-    verdict = verify(claim, "laptop", base_seed=base_seed)
-    # What some seeds leave open others may decide, though not against the theorem.
-    allowed = {status, "supported"} if status == "inconclusive" else {status}
-    assert verdict.status in allowed, verdict.reason
+    verdict = verify(claim, "laptop", base_seed=1_610_010_000)
+    assert {status, verdict.status} != {"supported", "refuted"}, verdict.reason
+
+
+def test_no_kept_outcome_on_other_seeds_says_the_opposite():
+    """Of every claim there are some, and those of the claims as they stand."""
+    spec = importlib.util.spec_from_file_location("other_seeds", Path(__file__).with_name("other_seeds.py"))
+    other_seeds = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(other_seeds)
+    for name, (status, counts) in other_seeds.counted().items():
+        assert counts.total() > 0, f"run tests/claims/other_seeds.py --only {name}"
+        assert not {"supported", "refuted"} <= {status, *counts}, name

@@ -1,10 +1,14 @@
 """A process never comes near Linux's limit of memory maps, however many shapes it trains."""
 
+import dataclasses
+
 import jax
+import numpy as np
 import pytest
 
 import featlab as fl
 from featlab.engine import compiled
+from featlab.engine.batch import train_many
 
 P = fl.probes
 
@@ -56,3 +60,24 @@ def test_eighty_shapes_in_one_process_hold_no_more_maps_than_thirty():
         fl.run(experiment(n), 1, progress=False)
         most = max(most, sum(1 for _ in compiled._MAPS.open("rb")))
     assert most < 0.4 * int(compiled._LIMIT.read_text())
+
+
+def staged(first, steps):
+    """Two stages; the loss may end the run in the second alone."""
+    one = fl.algorithms.Then(fl.algorithms.SAM(0.1, 0.1), first, fl.algorithms.GradientDescent(0.2))
+    level = P.until(P.train_loss, 0.2, at_most=steps, after=first)
+    return dataclasses.replace(experiment(5), algorithm=one, steps=level)
+
+
+@pytest.mark.parametrize("train", [lambda one: fl.run(one, 2, progress=False), lambda one: train_many([one], [0])])
+def test_other_numbers_of_steps_need_no_new_program(train):
+    """Neither the last step, nor those of stages."""
+    train(staged(3, 40))
+    before = compiled._compiled[0]
+    found = train(staged(7, 60))
+    assert compiled._compiled[0] == before
+    jax.clear_caches()
+    again = train(staged(7, 60))
+    assert compiled._compiled[0] > before
+    assert np.array_equal(found["train_loss"], again["train_loss"])
+    assert np.array_equal(found["steps_taken"], again["steps_taken"])

@@ -16,7 +16,7 @@ class Then(AbstractAlgorithm):
     """`first` for `steps` steps, then `second`, which begins where the first one ended."""
 
     first: AbstractAlgorithm = part(AbstractAlgorithm, "an algorithm")
-    steps: int = whole(at_least=0, means="steps of the first algorithm", span=(0, 1000))
+    steps: int = whole(at_least=0, means="steps of the first algorithm", span=(0, 1000), told=True)
     second: AbstractAlgorithm = part(AbstractAlgorithm, "an algorithm")
 
     @classmethod

@@ -92,6 +92,6 @@ def _quick_compiler() -> dict[str, str]:
     if "XLA_FLAGS" in os.environ:
         return {}
     flags = ["--xla_backend_optimization_level=1"]
-    if version("jaxlib") < "0.11":  # later versions do not know it, and refuse what they do not know
-        flags.append("--xla_cpu_use_fusion_emitters=false")
+    if version("jaxlib") < "0.11":  # later versions refuse flags that they do not know
+        flags += ["--xla_cpu_use_fusion_emitters=false", "--xla_cpu_parallel_codegen_split_count=1"]
     return {"XLA_FLAGS": " ".join(flags)}

@@ -35,6 +35,7 @@ class Kind(NamedTuple):
     symbol: str = ""  # the paper's, in LaTeX
     means: str = ""  # a few words that go on where a sentence has named the field
     span: tuple[float, float] | None = None  # of sensible values; left out, it depends on the usual one
+    told: bool = False  # a program is told it when it runs, so that another value needs no new compilation
 
 
 MOST = 2**31 - 1  # whole numbers are computed with in 32 bits
@@ -128,8 +129,9 @@ def whole(
     symbol: str = "",
     means: str = "",
     span: tuple[float, float] | None = None,
+    told: bool = False,
 ) -> Any:
-    """A whole number: 3, not 3.5, not True."""
+    """A whole number: 3, not 3.5, not True. One that code uses as it would an array may be `told`."""
 
     def check(value):
         if value is None and optional:
@@ -139,7 +141,7 @@ def whole(
         if value > MOST:
             return f"a whole number of at most {MOST:,}"
 
-    kind = Kind("whole", at_least, math.inf, optional, symbol, means, span)
+    kind = Kind("whole", at_least, math.inf, optional, symbol, means, span, told)
     return _field(check, whole_if_exact, default, kind)
 
 

@@ -17,7 +17,7 @@ import numpy as np
 
 from featlab.core.space import Ambient
 from featlab.core.validation import InputError
-from featlab.engine.loop import NEVER, Block, computing, draw_block, of_any_length, train
+from featlab.engine.loop import NEVER, Block, computing, draw_block, of_any_length, runs_axis, train
 from featlab.engine.program import Program, programs_of
 from featlab.engine.reduction import largest
 from featlab.experiment import Experiment
@@ -112,7 +112,7 @@ def units(program: Program, experiments: np.ndarray, seeds: np.ndarray) -> list[
     slots = np.where(slots < 0, slots[:, :1], slots)
     per_block = max(1, held // members)
     blocks = -(-len(slots) // per_block)
-    per_block = min(_rounded(len(slots), 16), per_block) if few else -(-len(slots) // blocks)
+    per_block = min(_rounded(len(slots), 4), per_block) if few else -(-len(slots) // blocks)
     filled = np.minimum(np.arange(blocks * per_block), len(slots) - 1)
     slots = slots[filled].reshape(blocks, per_block, members)
     real = np.zeros(slots.shape, bool)
@@ -183,7 +183,7 @@ def _all_blocks(numbers, count, steps, space, rows, products, reduced):
     """The blocks of a unit one after the other, `count` of them; the rest of the results stays zero."""
 
     def one(k):
-        shared, own, seeds = jax.tree.map(lambda leaf: leaf[k] if eqx.is_array(leaf) else leaf, numbers)
+        shared, own, seeds = jax.tree.map(lambda leaf: leaf[k] if runs_axis(leaf) == 0 else leaf, numbers)
         block = draw_block(shared, own, space, seeds, rows, products=products)
         read = follow(block, steps, reduced=reduced)
         return read if own is not None else {name: value[:, None] for name, value in read.items()}

@@ -20,10 +20,12 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.tree_util import GetAttrKey
 from jaxtyping import Array, Bool, Int, PRNGKeyArray
 
 from featlab.algorithms import AbstractAlgorithm, Info, State
 from featlab.core.space import AbstractSpace, Span
+from featlab.core.validation import kind_of
 from featlab.engine.blame import answered
 from featlab.engine.compiled import make_room_for_programs
 from featlab.experiment import Experiment
@@ -44,6 +46,11 @@ from featlab.problem import (
 NEVER = -1
 _one_program = threading.RLock()
 _UNSAID = 10**9  # the number of steps is passed when a program runs, not compiled in
+
+
+def runs_axis(leaf: Any) -> int | None:
+    """The axis of the runs: the first of every array, but for numbers that all runs have in common."""
+    return 0 if eqx.is_array(leaf) and leaf.ndim else None
 
 
 @contextlib.contextmanager
@@ -98,8 +105,8 @@ class Block(eqx.Module):
             return one(_combined(shared, own), *of_run)
 
         if self.own is not None:
-            whole = eqx.filter_vmap(whole, in_axes=(None, *[eqx.if_array(0)] * (1 + len(of_runs))))
-        return eqx.filter_vmap(whole)(self.shared, self.own, *of_runs)
+            whole = eqx.filter_vmap(whole, in_axes=(None, *[runs_axis] * (1 + len(of_runs))))
+        return eqx.filter_vmap(whole, in_axes=runs_axis)(self.shared, self.own, *of_runs)
 
 
 class Carry(eqx.Module):
@@ -137,10 +144,22 @@ def open_space(experiment: Experiment, rows: int) -> AbstractSpace:
 
 
 def of_any_length(experiment: Experiment) -> Experiment:
-    """The experiment without its number of steps, which would be compiled in."""
+    """The experiment without its number of steps, those of its stages as arrays: none is compiled in."""
     steps: Any = experiment.steps
     steps = dataclasses.replace(steps, at_most=_UNSAID) if isinstance(steps, until) else _UNSAID
-    return dataclasses.replace(experiment, steps=steps)
+    experiment = dataclasses.replace(experiment, steps=steps)
+    leaves, parts = jax.tree_util.tree_flatten_with_path(experiment)
+    told = [jnp.asarray(leaf) if _is_told(experiment, path) else leaf for path, leaf in leaves]
+    return jax.tree.unflatten(parts, told)
+
+
+def _is_told(experiment: Experiment, path: tuple[Any, ...]) -> bool:
+    """Whether the leaf at this path is a number that a program is told when it runs."""
+    owner: Any = experiment
+    for key in path[:-1]:
+        owner = getattr(owner, key.name) if isinstance(key, GetAttrKey) else owner[key.idx]
+    kind = kind_of(owner, getattr(path[-1], "name", ""))
+    return kind is not None and kind.told
 
 
 def draw_one(
@@ -181,14 +200,16 @@ def draw_block(
         return draw_one(_combined(shared, own), space, seed, rows, products=products)
 
     if own is None:
-        return Block(Run(shared, *eqx.filter_vmap(partial(draw, None))(shared, seeds)), None)
-    one_family = jax.tree.map(lambda leaf: leaf[0] if eqx.is_array(leaf) else leaf, (shared, seeds))
+        return Block(Run(shared, *eqx.filter_vmap(partial(draw, None), in_axes=runs_axis)(shared, seeds)), None)
+    one_family = jax.tree.map(lambda leaf: leaf[0] if runs_axis(leaf) == 0 else leaf, (shared, seeds))
     one_member = jax.tree.map(lambda leaf: leaf[0, 0], own)
     traced = dependencies(lambda own: draw(own, *one_family), one_member)
     differs = jax.tree.map(lambda outcome: bool(outcome.on), traced)
     axes = jax.tree.map(lambda outcome: 0 if outcome.on else None, traced)
-    family = eqx.filter_vmap(draw, in_axes=(eqx.if_array(0), None, None), out_axes=axes)
-    of_members, of_families = eqx.partition(eqx.filter_vmap(family)(own, shared, seeds), differs)
+    family = eqx.filter_vmap(draw, in_axes=(runs_axis, None, None), out_axes=axes)
+    of_members, of_families = eqx.partition(
+        eqx.filter_vmap(family, in_axes=runs_axis)(own, shared, seeds), differs
+    )
     return Block(Run(shared, *of_families), Run(own, *of_members))
 
 

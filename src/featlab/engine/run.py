@@ -13,7 +13,7 @@ import xarray as xr
 from featlab.core.sees import Sees
 from featlab.core.validation import InputError, whole_if_exact
 from featlab.engine.dataset import Origin, Recorded, to_dataset
-from featlab.engine.loop import computing, draw_block, repeated, train
+from featlab.engine.loop import computing, draw_block, of_any_length, repeated, train
 from featlab.engine.progress import progress_bar
 from featlab.experiment import Experiment
 from featlab.objectives import Supervised, hinge, logistic
@@ -60,7 +60,7 @@ def run(
         interrupted = False
         with progress_bar("training", experiment.last_step * len(blocks), shown=progress) as tell:
             try:
-                traced, space = repeated(experiment, len(blocks[0])), experiment.empty_space(rows)
+                traced, space = repeated(of_any_length(experiment), len(blocks[0])), experiment.empty_space(rows)
                 for i, members in enumerate(blocks):
                     drawn = draw_block(traced, None, space, jnp.asarray(members), rows, products=products)
                     _look_at(experiment, drawn.shared.draw.training)

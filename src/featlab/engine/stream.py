@@ -43,7 +43,7 @@ def live(
     steps = geometric(moments).times(experiment.last_step)
     described = {name: one for probe in experiment.probes for name, one in (as_running(probe) or probe).variables}
     with computing(experiment):
-        block = _drawn(of_any_length(experiment), members)
+        block = _drawn(experiment, members)
     real = np.arange(block.shared.draw.training.mask.shape[-1]) < experiment.data.n
     due = np.ones((len(steps), len(experiment.probes)), bool)
     stretches = train(block, steps, due, at_once)
@@ -65,7 +65,7 @@ def _drawn(experiment: Experiment, seeds: np.ndarray):
     """The runs before their first step, with arrays in place of real numbers and of n."""
     n, padded = experiment.data.n, takes_traced_size(experiment)
     rows = 1 << (n - 1).bit_length() if padded else n
-    leaves, parts = jax.tree.flatten(experiment)
+    leaves, parts = jax.tree.flatten(of_any_length(experiment))
     traced = [jnp.full(len(seeds), leaf, float) if isinstance(leaf, float) else leaf for leaf in leaves]
     if padded:
         place = size_place(experiment)

@@ -148,9 +148,9 @@ class until(Part):
     probe: Probe = eqx.field(converter=as_probe)
     level: float = real(means="level at which a run ends")
     at_most: int = whole(default=100_000, at_least=1, means="most steps of a run", span=(1, 1_000_000))
-    after: int = whole(default=0, at_least=0, means="fewest steps of a run", span=(0, 10_000))
+    after: int = whole(default=0, at_least=0, means="fewest steps of a run", span=(0, 10_000), told=True)
 
     def reached(self, view) -> Array:
         """Whether the run ends here."""
         low = self.probe.number(view) <= self.level
-        return low & (view.step >= self.after) if self.after else low
+        return low & (view.step >= self.after)

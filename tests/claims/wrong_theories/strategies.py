@@ -97,8 +97,8 @@ RIVALS = [
         size=SPARSE | {"scale": 0.1},
     ),
     Rival(
-        "li2025_sign_gd", "T_4 does not depend on the head", _smaller_steps_of_wide_heads, "exponent of T_4*",
-        size={"d": 2000, "s": (40,), "steps": 100, "adam": False},
+        "li2025_sign_gd", "T_4 does not depend on the head", _smaller_steps_of_wide_heads,
+        "exponent of T_4 in m_k", size={"d": 2000, "s": (20, 40), "steps": 100, "adam": False},
     ),
     Rival(GD, "plain descent keeps noise bounded", _flipped(0.0), "largest rho*", size=COARSE),
     Rival(GD, "plain descent learns", _flipped(0.0), "*label noise", size=COARSE),

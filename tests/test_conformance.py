@@ -1,7 +1,6 @@
 """Everything featlab exports, found by walking its folders, against what it declares."""
 
-import importlib
-import pkgutil
+import sys
 from collections import Counter
 from typing import Any
 
@@ -10,9 +9,9 @@ import optax
 import pytest
 
 import featlab as fl
-from featlab import testing
+from featlab import testing, text
 from featlab.algorithms import AbstractAlgorithm, Descent
-from featlab.core.validation import Part
+from featlab.core.parts import gather
 from featlab.data import AbstractDataModel, AbstractIndexModel
 from featlab.networks import AbstractNetwork
 from featlab.objectives import AbstractObjective
@@ -98,11 +97,6 @@ NEEDED: dict[str, dict[str, Any]] = {
 }
 
 
-# Reached by other names, such as growth_rates and P.below, or by nobody outside.
-INNER = {"Extremes", "FirstTime", "Growth", "CoefficientsByRecursion", "StageTimes", "AbstractLevel"}
-INNER |= {"AbstractSignalNoise"}
-
-
 def name_of(part):
     return part.name if isinstance(part, Probe) else type(part).__name__
 
@@ -169,19 +163,36 @@ def test_the_folders_are_not_empty():
     assert [len(testing.found(kind)) >= least for kind, least in zip(kinds, (6, 4, 2, 7, 10))] == [True] * 5
 
 
-@pytest.mark.parametrize("folder", ["data", "networks", "objectives", "algorithms", "probes"])
-def test_whatever_a_module_makes_is_exported(folder):
-    """The lists in the folders' `__init__` are written by hand, for type checkers; this says what one lacks."""
-    package = getattr(fl, folder)
-    made = set()
-    for one in pkgutil.iter_modules(package.__path__):
-        module = importlib.import_module(f"featlab.{folder}.{one.name}")
-        for name, thing in vars(module).items():
-            is_class = isinstance(thing, type) and issubclass(thing, Part) and thing.__module__ == module.__name__
-            is_probe = isinstance(thing, Probe) and thing.function.__module__ == module.__name__
-            made |= {name} if (is_class or is_probe) and not name.startswith("_") else set()
-    made -= INNER
-    assert sorted(name for name in made if not hasattr(package, name)) == []
+NEW = """from featlab.core.validation import Part, real
+from featlab.probes import Probe, Variable, probe
+
+
+class Decay(Part):
+    rate: float = real(default=0.5, symbol="l")
+
+
+class AbstractDecay(Part):
+    pass
+
+
+@probe(loss_twice=Variable())
+def loss_twice(view):
+    return 2 * view.step
+"""
+
+
+def test_a_new_part_is_one_file(tmp_path, monkeypatch):
+    """No list has its name, and yet it is public, can be written down and is read back."""
+    (tmp_path / "decaying.py").write_text(NEW)
+    monkeypatch.setattr(fl.probes, "__path__", [*fl.probes.__path__, str(tmp_path)])
+    names = dict(vars(fl.probes))
+    before = set(names)
+    gather("featlab.probes", names, Probe, but=fl.probes._INNER)
+    monkeypatch.delitem(sys.modules, "featlab.probes.decaying")
+    assert set(names) - before == {"Decay", "loss_twice"}
+    monkeypatch.setattr(fl.probes, "loss_twice", names["loss_twice"], raising=False)
+    assert fl.rebuild("loss_twice") is names["loss_twice"]
+    assert text.describe(names["loss_twice"]) == "loss_twice"
 
 
 @cases(AbstractDataModel)

@@ -7,9 +7,12 @@ import dataclasses
 import importlib
 import inspect
 import io
+import re
 import textwrap
 import tokenize
 from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import ModuleType
 from typing import Any, NamedTuple
 
 from markdown_text import fence, formula, prose, symbols, table
@@ -28,6 +31,18 @@ def described(module: str, name: str) -> str:
     if inspect.isfunction(thing):
         return _entry("py:function", f"{name}({_arguments(thing)})", _words(thing))
     return _entry("py:data", name, _words(type(thing)))  # one object of a class of its own, such as at_end
+
+
+def with_unnamed(module: str, names: list[str]) -> list[str]:
+    """The names, and in place of `...` all public ones of the module that no page in docs/api has."""
+    if "..." not in names:
+        return names
+    pages = "\n".join(page.read_text() for page in sorted((Path(__file__).parents[1] / "api").glob("*.md")))
+    blocks = re.findall(rf"```\{{public\}} {re.escape(module)}\n(.*?)```", pages, re.DOTALL)
+    named = {name for block in blocks for name in block.split()}
+    things = vars(importlib.import_module(module)).items()
+    new = [name for name, thing in things if name[0] != "_" and not isinstance(thing, ModuleType)]
+    return [name for name in names if name != "..."] + sorted(set(new) - named)
 
 
 def variables() -> list[tuple[str, str, str, str]]:

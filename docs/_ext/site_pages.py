@@ -10,7 +10,7 @@ from pathlib import Path
 from docutils import nodes
 from gallery import gallery_pages
 from markdown_text import fence, table
-from public_names import declared_fields, described, variables
+from public_names import declared_fields, described, variables, with_unnamed
 from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
 from theorems import theorem_pages
@@ -37,14 +37,14 @@ def write_pages(folder: Path) -> None:
 
 
 class Public(SphinxDirective):
-    """The public names in its body, one a line, of the module it is given."""
+    """The public names in its body, one a line, of the module it is given; `...` is all that no page names."""
 
     required_arguments = 1
     has_content = True
 
     def run(self) -> list[nodes.Node]:
         (module,) = self.arguments
-        names = [line.strip() for line in self.content if line.strip()]
+        names = with_unnamed(module, [line.strip() for line in self.content if line.strip()])
         entries = [described(module, name) for name in names]
         return self.parse_text_to_nodes("\n\n".join([fence("{py:currentmodule}", module, ""), *entries]))
 

@@ -30,3 +30,7 @@ from featlab.algorithms.sam import SAM as SAM
 from featlab.algorithms.sam import Perturbation as Perturbation
 from featlab.algorithms.then import Then as Then
 from featlab.algorithms.thresholds import GrowingThresholds as GrowingThresholds
+from featlab.core.parts import gather
+
+gather(__name__, globals())
+del gather

@@ -1,5 +1,6 @@
 """Where inputs and labels come from, one family a file."""
 
+from featlab.core.parts import gather
 from featlab.data._data import AbstractDataModel as AbstractDataModel
 from featlab.data._data import AbstractVectorModel as AbstractVectorModel
 from featlab.data._data import Batch as Batch
@@ -40,3 +41,6 @@ from featlab.data.sparse_coding import Dictionary as Dictionary
 from featlab.data.sparse_coding import SparseCoding as SparseCoding
 from featlab.data.tokens import SignalTokens as SignalTokens
 from featlab.data.xor import XorSignalNoise as XorSignalNoise
+
+gather(__name__, globals())
+del gather

@@ -103,7 +103,7 @@ def units(program: Program, experiments: np.ndarray, seeds: np.ndarray) -> list[
     held, members = _runs_in_a_block(program), int(sizes.max())
     members = -(-members // -(-members // held))  # of a family in one block: equal parts
     few = len(order) * work(program) < _COMPILING
-    members = min(_rounded(members, 4), held) if few and program.own else members
+    members = min(_rounded(members, 4), held) if few and members > 1 else members
     parts = -(-sizes // members)
     position = np.arange(len(order)) - starts[family]
     chunk = (np.cumsum(parts) - parts)[family] + position // members

@@ -1,5 +1,6 @@
 """The hypothesis classes."""
 
+from featlab.core.parts import gather
 from featlab.networks._network import AbstractAttention as AbstractAttention
 from featlab.networks._network import AbstractNetwork as AbstractNetwork
 from featlab.networks._network import AbstractProductNetwork as AbstractProductNetwork
@@ -42,3 +43,6 @@ from featlab.networks.two_layer import AbstractTwoLayer as AbstractTwoLayer
 from featlab.networks.two_layer import RandomFeatures as RandomFeatures
 from featlab.networks.two_layer import TwoLayer as TwoLayer
 from featlab.networks.two_layer_cnn import TwoLayerCNN as TwoLayerCNN
+
+gather(__name__, globals())
+del gather

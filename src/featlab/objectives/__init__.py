@@ -1,5 +1,6 @@
 """What is minimised."""
 
+from featlab.core.parts import gather
 from featlab.objectives._objective import AbstractObjective as AbstractObjective
 from featlab.objectives._objective import Supervised as Supervised
 from featlab.objectives._objective import as_objective as as_objective
@@ -11,3 +12,6 @@ from featlab.objectives.losses import logistic as logistic
 from featlab.objectives.losses import squared as squared
 from featlab.objectives.profile_ridge import ProfileRidge as ProfileRidge
 from featlab.objectives.profile_ridge import degrees_of_freedom as degrees_of_freedom
+
+gather(__name__, globals())
+del gather

@@ -1,5 +1,6 @@
 """What is read off a run, and when."""
 
+from featlab.core.parts import gather
 from featlab.probes._probe import AbstractClock as AbstractClock
 from featlab.probes._probe import AbstractSchedule as AbstractSchedule
 from featlab.probes._probe import Probe as Probe
@@ -102,3 +103,8 @@ from featlab.probes.strategy import deactivation as deactivation
 from featlab.probes.strategy import gradient_norm as gradient_norm
 from featlab.probes.strategy import gradient_norm_1 as gradient_norm_1
 from featlab.probes.strategy import growth_rates as growth_rates
+
+# Reached by other names, such as growth_rates and stages.
+_INNER = ("Extremes", "FirstTime", "Growth", "CoefficientsByRecursion", "StageTimes")
+gather(__name__, globals(), Probe, but=_INNER)
+del gather

@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import Any
 
 from markdown_text import table
-from theorems import stored_verdicts
 
 from featlab.atlas.cards import main_check
 from featlab.atlas.tables import numbers
 from featlab.claims import find_claims
 from featlab.claims.deciding import EXPLORING, usual_base_seed
+from featlab.claims.kept import kept_verdicts
 
 ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT / "tests" / "claims"))
@@ -96,7 +96,7 @@ def _row(record: Mapping[str, Any], mark: str) -> tuple[str, str, str, str]:
 
 def rewritten(text: str) -> str:
     """The text of a page with its made parts made anew."""
-    records = stored_verdicts()
+    records = kept_verdicts()
     made = {"flagship": of_one(records[FLAGSHIP]), "verdicts": f"{counts(records)}\n\n{of_all(records)}"}
     made |= {"clauses": of_clauses(records), "other seeds": of_other_seeds()}
     found = 0

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 import sys
 from pathlib import Path
@@ -12,30 +11,25 @@ from markdown_text import fence, formula, prose, table
 from public_names import field_rows
 
 from featlab.claims.citation import paper_of
+from featlab.claims.kept import kept_verdicts
 
 ROOT = Path(__file__).parents[2]
-VERDICTS = ROOT / "tests" / "claims" / "verdicts.json"
 _MARKS = {"supported": "✓ supported", "refuted": "✗ refuted", "inconclusive": "? inconclusive"}
 
 _INTRODUCTION = """\
 Each is a claim: a theorem in one file, with everything a verdict needs. *Supported* says that every 95 % interval
 lies inside theory and a margin that was fixed before the run, and that a control with one ingredient changed is
 refuted by the same judge; [the rule](../../claims.md) has the rest. The verdicts are those at laptop size that are
-kept with the tests. [Add a theorem](../../add_a_theorem.md) says how yours becomes one."""
+kept with the package. [Add a theorem](../../add_a_theorem.md) says how yours becomes one."""
 
 
 def theorem_pages() -> dict[str, str]:
     """The text of every page by its name, and of `index`, which lists them."""
     from featlab.claims import find_claims
 
-    claims, verdicts = find_claims(), stored_verdicts()
+    claims, verdicts = find_claims(), kept_verdicts()
     pages = {name: _page(claim, verdicts.get(name)) for name, claim in claims.items()}
     return {"index": _index(claims, verdicts), **pages}
-
-
-def stored_verdicts() -> dict[str, dict[str, Any]]:
-    """The verdicts at laptop size that are kept with the tests."""
-    return {record["id"]: record for record in json.loads(VERDICTS.read_text())}
 
 
 def _index(claims: dict[str, Any], verdicts: dict[str, dict[str, Any]]) -> str:
@@ -97,7 +91,7 @@ def _formula(statement: str) -> str:
 
 def _verdict(claim: Any, verdict: dict[str, Any] | None) -> list[str]:
     if verdict is None:
-        return ["## Verdict", "None is kept with the tests yet; the command below gives one."]
+        return ["## Verdict", "None is kept with the package yet; the command below gives one."]
     rows = [
         (
             check["name"],

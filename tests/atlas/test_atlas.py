@@ -15,6 +15,9 @@ from matplotlib.figure import Figure
 import featlab as fl
 from featlab.atlas import figures, gather
 from featlab.atlas.atlas import write_atlas
+from featlab.atlas.cards import main_check
+from featlab.atlas.tables import numbers
+from featlab.claims.kept import kept_verdicts
 from featlab.claims.skeleton import write_skeleton
 from featlab.commands.cli import main
 from featlab.errata import HOW_READ, READINGS
@@ -392,7 +395,9 @@ def test_the_command(atlas, claims, tmp_path):
     assert done.exit_code == 0 and "atlas.html" in done.stdout and "no record of" in done.stderr
     page = Page((tmp_path / "atlas.html").read_text())
     cards = {one["data-claim"]: one["data-status"] for one in page.all("article")}
-    assert cards["wrong"] == "refuted" and cards["cao2022_phase"] == "missing" and len(cards) > 20
+    kept = kept_verdicts()["cao2022_phase"]["status"]  # what was decided is shown until it is repeated
+    assert cards["wrong"] == "refuted" and cards["cao2022_phase"] == kept and len(cards) > 20
+    assert "not yet" in page.words
     assert "--no-slices --out" in page.words
     refused = call("--records", tmp_path / "nowhere", "--out", tmp_path)
     assert (
@@ -402,6 +407,23 @@ def test_the_command(atlas, claims, tmp_path):
     blocked = call("--records", atlas[1] / "records", "--out", tmp_path / "file")
     assert blocked.exit_code == 2 and "cannot be written" in blocked.stderr
     assert call("--size", "huge").exit_code == 2
+
+
+@pytest.mark.parametrize(("name", "opposite"), [("cao2022_phase", False), ("mei2022_double_descent", True)])
+def test_what_was_decided_stands_beside_what_was_repeated_smaller(tmp_path, name, opposite):
+    kept = kept_verdicts()[name]
+    small = kept | {"size": "smoke", "status": "inconclusive", "word": "too small to judge", "seeds": 3}
+    small["checks"] = [one | {"status": "refuted" if opposite else "inconclusive"} for one in kept["checks"]]
+    (tmp_path / f"{name}.json").write_text(json.dumps([small]))
+    write_atlas(records=str(tmp_path), out=tmp_path / "out", only=[name], slices=False)
+    page = Page((tmp_path / "out" / "atlas.html").read_text())
+    assert [one["data-status"] for one in page.all("article")] == [kept["status"]]
+    assert f"laptop size, {kept['seeds']} seeds, decided 20" in page.words
+    said = "0 consistent, no check of theirs saying the opposite; 1 not" if opposite else "1 consistent"
+    assert said in page.words and ("not consistent: " in page.words) == opposite
+    assert "Repeated here at smoke size" in page.words and "too small to judge" not in page.words
+    measured = numbers(main_check(kept))[1].split()[0]
+    assert measured in (tmp_path / "out" / "atlas.md").read_text()
 
 
 def test_a_size_that_is_none_is_refused(tmp_path):

@@ -1,4 +1,4 @@
-"""Keep the verdicts of deciding runs in verdicts.json: `python tests/claims/keep.py FOLDER`.
+"""Keep the verdicts of deciding runs with the package: `python tests/claims/keep.py FOLDER`.
 
 FOLDER is what `featlab verify --out FOLDER --decide` wrote. What is kept is what pages and tables show.
 """
@@ -7,7 +7,8 @@ import json
 import sys
 from pathlib import Path
 
-KEPT = Path(__file__).parent / "verdicts.json"
+from featlab.claims.kept import KEPT
+
 RECORD = ("id", "status", "word", "reason", "size", "seeds", "base_seed", "trained_fraction", "exploratory")
 RECORD += ("evidence", "clauses", "checks")
 CHECK = ("name", "kind", "measured", "low", "high", "expected", "margin", "lower", "upper", "status", "evidence")

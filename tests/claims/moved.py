@@ -1,6 +1,6 @@
 """Which numbers of the verdicts moved, and why: `python tests/claims/moved.py OLD.json [NEW.json]`.
 
-Both are files of records (`featlab verify --json`, or the stored verdicts.json, which is NEW unless it is given).
+Both are files of records, as `featlab verify --json` prints them; NEW, left out, are those kept with the package.
 A check is the same when its number moved by less than 1e-3 of itself. Causes are read off the records: other
 seeds, another relation, another worst cell; what has none of these is `unexplained` and must be looked into.
 """
@@ -8,6 +8,8 @@ seeds, another relation, another worst cell; what has none of these is `unexplai
 import json
 import sys
 from pathlib import Path
+
+from featlab.claims.kept import KEPT
 
 SAME = 1e-3
 
@@ -49,5 +51,5 @@ def compare(old, new):
 if __name__ == "__main__":
     if not 2 <= len(sys.argv) <= 3:
         sys.exit(__doc__)
-    same, lines = compare(read(sys.argv[1]), read([*sys.argv, Path(__file__).parent / "verdicts.json"][2]))
+    same, lines = compare(read(sys.argv[1]), read([*sys.argv, KEPT][2]))
     print(*lines, f"{same} checks have the same number; {len(lines)} lines above", sep="\n")

@@ -11,8 +11,9 @@ import time
 from collections import Counter
 from pathlib import Path
 
-HERE = Path(__file__).parent
-KEPT = HERE / "other_seeds.jsonl"
+from featlab.claims.kept import kept_verdicts
+
+KEPT = Path(__file__).parent / "other_seeds.jsonl"
 FIRST, APART = 1_620_000_000, 10_000  # none of them was used while claims were written
 
 
@@ -26,11 +27,10 @@ def read(path=KEPT):
 
 def counted():
     """For every claim the status that is kept, and how often each came out on other seeds."""
-    kept = json.loads((HERE / "verdicts.json").read_text())
     statuses = [(name, one["status"]) for (name, _), one in read().items()]
     return {
-        record["id"]: (record["status"], Counter(status for name, status in statuses if name == record["id"]))
-        for record in kept
+        id: (kept["status"], Counter(status for name, status in statuses if name == id))
+        for id, kept in kept_verdicts().items()
     }
 
 
@@ -62,8 +62,7 @@ def main():
     parser.add_argument("--share", default="0/1", help="of several processes, which one this is: 0/2 and 1/2")
     parser.add_argument("--out", type=Path, default=KEPT)
     chosen = parser.parse_args()
-    names = [record["id"] for record in json.loads((HERE / "verdicts.json").read_text())]
-    names = [name for name in names if not chosen.only or name in chosen.only]
+    names = [name for name in kept_verdicts() if not chosen.only or name in chosen.only]
     todo = [(name, FIRST + k * APART) for k in range(chosen.sets) for name in names]
     this, among = map(int, chosen.share.split("/"))
     measure(todo[this::among], chosen.out, read() | read(chosen.out))

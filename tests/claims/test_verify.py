@@ -43,6 +43,7 @@ from featlab.claims.deciding import (
 from featlab.claims.fingerprint import source_of
 from featlab.claims.intervals import FEWEST
 from featlab.claims.judge import TOGETHER
+from featlab.claims.kept import kept_verdicts
 from featlab.claims.replay import followed
 from featlab.claims.theorems.cao2022_phase import Phase
 from featlab.claims.verdict import COLUMNS, EXIT_CODES, Verdict
@@ -890,8 +891,7 @@ def test_a_claim_pointed_at_a_wrong_exponent_is_refuted():
 @each_claim
 def test_no_other_seeds_say_the_opposite(claim):
     """What some seeds leave open others may decide; `other_seeds.py` counts how often."""
-    stored = json.loads((Path(__file__).with_name("verdicts.json")).read_text())
-    (status,) = [record["status"] for record in stored if record["id"] == claim.id]
+    status = kept_verdicts()[claim.id]["status"]
     verdict = verify(claim, "laptop", base_seed=1_610_010_000)
     assert {status, verdict.status} != {"supported", "refuted"}, verdict.reason
 

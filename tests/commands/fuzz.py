@@ -13,6 +13,7 @@ import signal
 import sys
 import tempfile
 import time
+import warnings
 from collections import Counter
 from pathlib import Path
 from typing import NamedTuple
@@ -304,7 +305,8 @@ def answer(one: Case, folder: Path) -> str:
     os.chdir(folder)
     signal.alarm(LIMIT)
     try:
-        result = CliRunner().invoke(main, one.arguments)
+        with warnings.catch_warnings(action="ignore"):  # as at a terminal, where they end nothing
+            result = CliRunner().invoke(main, one.arguments)
     except TooLong:
         return f"it takes more than {LIMIT} s"
     finally:

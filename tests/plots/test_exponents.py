@@ -1,15 +1,13 @@
 """The figure of all rates by its structure, from the verdicts that are kept and from some that are made up."""
 
-import json
-from pathlib import Path
-
 import pytest
 
 import featlab as fl
 from featlab import plots
+from featlab.claims.kept import kept_verdicts
 from featlab.plots._forest import REACH
 
-KEPT = json.loads((Path(__file__).parent.parent / "claims" / "verdicts.json").read_text())
+KEPT = list(kept_verdicts().values())
 RATES = [
     check
     for one in KEPT

@@ -17,6 +17,7 @@ from featlab.atlas.figures import Embedded, embedded, verdict_figure
 from featlab.atlas.gather import Outcome, Task, gathered
 from featlab.claims import Claim, find_claims
 from featlab.claims.claim import SIZES
+from featlab.claims.kept import decided
 from featlab.claims.verdict import EXIT_CODES
 from featlab.claims.verify import read_records
 from featlab.core.validation import InputError
@@ -184,10 +185,13 @@ def _write(findings: Findings, claims, errata, where: Path, folder, made_by: str
         figure = None if record is None else verdict_figure(record, findings.figures.get(id))
         return {"error": findings.broken.get(id), "figure": figure}
 
+    known = {id: decided(claim, findings.records.get(id)) for id, claim in claims.items() if id in own}
+    kept = {id: record for id, record in known.items() if record is not None}
     cards = [
         card(
             claim,
             findings.records.get(id),
+            kept=kept.get(id),
             piece=page.slice_view(findings.slices[id]) if id in findings.slices else None,
             folder=None if id in own else folder,
             **facts(id),
@@ -195,10 +199,11 @@ def _write(findings: Findings, claims, errata, where: Path, folder, made_by: str
         for id, claim in claims.items()
     ]
     slips = [erratum_card(one, findings.records.get(id), **facts(id)) for id, one in errata.items()]
-    of_claims = [findings.records[id] for id in claims if id in findings.records]
+    said = findings.records | kept
+    of_claims = [said[id] for id in claims if id in said]
     drawn, alt = _exponents(of_claims, where)
     of_errata = [findings.records[id] for id in errata if id in findings.records]
-    shown = {"exponents": drawn, "exponents_alt": alt, "circumstances": circumstances(of_claims)}
+    shown = {"exponents": drawn, "exponents_alt": alt, "circumstances": circumstances(of_claims, cards)}
     texts = {
         "atlas.html": page.atlas_page(cards, slips, made_by=made_by, **shown),
         "errata.html": page.errata_page(
@@ -208,8 +213,8 @@ def _write(findings: Findings, claims, errata, where: Path, folder, made_by: str
             made_by=made_by,
             circumstances=circumstances(of_errata),
         ),
-        "atlas.md": tables.markdown(claims, findings.records, findings.broken),
-        "atlas.tex": tables.latex(claims, findings.records, findings.broken),
+        "atlas.md": tables.markdown(claims, said, findings.broken),
+        "atlas.tex": tables.latex(claims, said, findings.broken),
     }
     for name, text in texts.items():
         (where / name).write_text(text, encoding="utf-8", newline="\n")
@@ -232,8 +237,17 @@ def _exponents(records: list[Any], where: Path) -> tuple[Embedded | None, str]:
     return embedded((where / "exponents.svg").read_text(encoding="utf-8"), lambda: figure, _HERO), alt
 
 
-def circumstances(records) -> str:
+def circumstances(records, cards=()) -> str:
     """Under which circumstances the numbers arose, in a sentence or two."""
+    repeated = Counter(card["again"]["word"] for card in cards if card["again"] is not None)
+    if any(card["decided"] for card in cards):
+        said = "Decided at laptop size on fresh seeds, and shipped with featlab."
+        if not repeated:
+            return said
+        return (
+            f"{said} Repeated here, smaller: {repeated['consistent']} consistent, no check of theirs saying the "
+            f"opposite; {repeated['not']} not."
+        )
     sizes = Counter(record.get("size") for record in records if record.get("size"))
     if not sizes:
         return ""

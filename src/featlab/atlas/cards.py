@@ -11,6 +11,7 @@ from featlab.atlas.figures import Embedded
 from featlab.atlas.words import allowed, formula, interval, number, paragraphs, sentence, typeset
 from featlab.claims import Claim
 from featlab.claims.citation import paper_of
+from featlab.claims.kept import compared
 from featlab.plots._scalings import as_fraction
 from featlab.text import describe
 
@@ -41,20 +42,23 @@ def card(
     claim: Claim,
     record: Mapping[str, Any] | None,
     *,
+    kept: Mapping[str, Any] | None = None,
     error: str | None = None,
     figure: Embedded | None = None,
     piece: Mapping[str, Any] | None = None,
     folder: str | None = None,
 ) -> dict[str, Any]:
-    """Everything that the page shows of a claim."""
-    status = status_of(record, error)
+    """Everything that the page shows of a claim; `kept` is what was decided, the record that of a smaller run."""
+    status = status_of(record if kept is None else kept, error)
     words = (sys.modules[type(claim).__module__].__doc__ or "").strip()
     said: dict[str, Any] = {
         "id": claim.id,
         "status": status,
         "mark": MARKS[status],
-        "word": (record or {}).get("word") or WORDS.get(status, status),
-        "exploratory": typeset(claim.exploratory),
+        "word": (kept or record or {}).get("word") or WORDS.get(status, status),
+        "decided": None,
+        "again": None,
+        "exploratory": typeset(claim.exploratory.rstrip(".")),
         "registered": "",
         "evidence": None,
         "clauses": [],
@@ -81,6 +85,8 @@ def card(
     }
     if record is not None:
         said |= _measured(claim, record)
+    if kept is not None:
+        said |= _decided(kept, said, record, error)
     return said
 
 
@@ -127,6 +133,35 @@ def _measured(claim: Claim, record: Mapping[str, Any]) -> dict[str, Any]:
         "registered": record.get("registered", ""),
         "alt": alt_text(record),
     }
+
+
+def _decided(kept, said, record, error) -> dict[str, Any]:
+    """The verdict that was kept in place of that of a smaller run, which is beside it."""
+    repeated = {name: said[name] for name in ("checks", "control", "control_changes", "facts", "id")}
+    return {
+        "decided": f"{kept['size']} size, {kept['seeds']} seeds, decided {kept['date']}",
+        "again": None if record is None or error is not None else repeated | again(kept, record),
+        "record": record or kept,
+        "reason": typeset(kept["reason"]),
+        "main": row(main_check(kept)),
+        "checks": [row(check) for check in kept["checks"]],
+        "control": None,
+        "clauses": [_clause(one) for one in kept["clauses"]],
+        "evidence": kept["evidence"],
+    }
+
+
+def again(kept: Mapping[str, Any], record: Mapping[str, Any]) -> dict[str, str]:
+    """What a smaller run says of what was decided, in a word and in a sentence."""
+    found = compared(kept, record)
+    share = f"{found.inside} of {found.common}"
+    inside = f"{share} numbers are where theory allows"
+    if found.contradicted:
+        word, said = "not", f"not consistent: {'; '.join(found.contradicted)}"
+    else:
+        word, said = "consistent", "consistent: no check says the opposite"
+    said = f"Repeated here at {record['size']} size, {said}; {inside}"
+    return {"word": word, "share": share, "inside": inside, "said": typeset(said)}
 
 
 def _holds_only(check: Mapping[str, Any]) -> bool:

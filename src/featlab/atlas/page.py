@@ -41,6 +41,7 @@ def atlas_page(
         exponents_alt=exponents_alt,
         circumstances=circumstances,
         made_by=made_by,
+        repeated=any(card["decided"] for card in cards),
     )
 
 

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from featlab import probes as probes
     from featlab import testing as testing
     from featlab import theory as theory
+    from featlab.claims.exponent import exponent as exponent
     from featlab.claims.verify import verify as verify
     from featlab.claims.verify import verify_again as verify_again
     from featlab.core.sees import Sees as Sees
@@ -45,6 +46,7 @@ _NAMES = {
     "compare": "featlab.sweeps.compare",
     "InputError": "featlab.core.validation",
     "contour": "featlab.sweeps.contour",
+    "exponent": "featlab.claims.exponent",
     "export": "featlab.sweeps.files",
     "sweep": "featlab.sweeps.sweep",
     "load": "featlab.sweeps.store",

@@ -697,6 +697,17 @@ def test_tables_name_everything_whatever_letters_it_has():
     assert page.count("<tr>") == page.count("</tr>") == 1 + 5 + 1 and page.count("<td>") == 6 * len(COLUMNS)
 
 
+def test_a_verdict_as_a_data_frame_has_the_numbers_of_its_record():
+    verdict = made(*one_of_each_kind())
+    frame, checks = verdict.to_dataframe(), verdict.record()["checks"]
+    assert list(frame.index) == [one["name"] for one in checks] and len(checks) == 5
+    for one in checks:
+        row = frame.loc[one["name"]]
+        told = [math.nan if one[name] is None else one[name] for name in ("measured", "low", "high")]
+        np.testing.assert_array_equal([row.measured, row.low, row.high], told)
+        assert (row.status, row.evidence, row.kind) == (one["status"], one["evidence"], one["kind"])
+
+
 def test_a_control_that_is_refuted_is_as_it_should_be():
     rows = {row[1]: row for row in made(GOOD, BAD, control=dataclasses.replace(BAD, name="other"))._rows()}
     assert [rows[name][0] for name in ("near", "far", "control: one ingredient")] == ["✓", "✗", "✓"]

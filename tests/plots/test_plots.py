@@ -103,6 +103,13 @@ def test_the_same_figure_gives_the_same_file(ending, tmp_path):
     assert first.read_bytes() == second.read_bytes()
 
 
+def test_letters_in_a_pdf_are_true_type(tmp_path):
+    """Which conferences ask for; Type 3 is Matplotlib's usual."""
+    written = plots.save(plots.losses(made()), tmp_path / "figure.pdf").read_bytes()
+    assert b"/TrueType" in written or b"/CIDFontType2" in written
+    assert b"/Type3" not in written
+
+
 def test_an_unknown_format_is_refused(tmp_path):
     with pytest.raises(fl.InputError, match=r"\.svg, \.pdf, \.png"):
         plots.save(plots.losses(made()), tmp_path / "figure.jpeg")

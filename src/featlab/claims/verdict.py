@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import html
 import math
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -14,8 +14,13 @@ from featlab.claims.claim import Clause
 from featlab.claims.intervals import LEVEL
 from featlab.claims.judge import TWO_SIDED
 
+if TYPE_CHECKING:
+    import pandas as pd
+
 ALGEBRA = ("identity", "computed")  # what decides where a formula is claimed
 EXIT_CODES = {"supported": 0, "refuted": 1, "inconclusive": 3}
+ROWS = ("name", "kind", "measured", "low", "high", "expected", "margin", "lower", "upper", "status", "reason")
+ROWS += ("evidence", "seeds", "dropped")  # of a data frame
 COLUMNS = ("", "check", "measured", "95 % interval\nand what refutes", "theory allows", "seeds", "verdict")
 NUMBERS = ("measured", "95 % interval\nand what refutes", "seeds")
 _MARKS = {"supported": "✓", "refuted": "✗", "inconclusive": "?"}
@@ -194,6 +199,13 @@ class Verdict:
         with console.capture() as caught:
             console.print(self.table())
         return caught.get()
+
+    def to_dataframe(self) -> pd.DataFrame:
+        """A row for each check: what was measured, its interval, what theory allows, and the verdict on it."""
+        import pandas as pd
+
+        rows = [_check(check, self.judged) for check in self.checks]
+        return pd.DataFrame([{name: row[name] for name in ROWS} for row in rows]).set_index("name")
 
     def _repr_html_(self) -> str:
         rows = "".join(

@@ -41,6 +41,7 @@ _STYLE: dict[Any, Any] = {
     "mathtext.fontset": "dejavusans",
     "figure.dpi": 100,
     "savefig.dpi": 150,
+    "pdf.fonttype": 42,  # TrueType: conferences refuse Type 3 fonts
     "svg.hashsalt": "featlab",  # or element names differ at every writing
 }
 

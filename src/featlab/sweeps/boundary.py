@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike
 
 from featlab.core.validation import InputError
 from featlab.engine.batch import train_many
+from featlab.engine.run import as_seeds
 from featlab.experiment import Experiment
 
 
@@ -150,7 +151,7 @@ def boundary(
     levels: float | Sequence[float],
     *,
     over: Mapping[str, Sequence[float]],
-    seeds: Sequence[int],
+    seeds: int | Sequence[int],
     between: Callable[..., tuple[float, float]],
     tolerance: float = 0.01,
     tell: Callable[[int], None] | None = None,
@@ -164,8 +165,9 @@ def boundary(
     """
     levels = [levels] if isinstance(levels, int | float) else list(levels)
     names, grids = list(over), [list(values) for values in over.values()]
-    if not names or not all(grids) or not levels or not len(seeds):
-        raise InputError("boundary needs at least one level, one seed and one value of each size in `over`.")
+    if not names or not all(grids) or not levels:
+        raise InputError("boundary needs at least one level and one value of each size in `over`.")
+    chosen = as_seeds(seeds, "boundary").tolist()
     found = []
     for values in itertools.product(*grids):
         sizes = dict(zip(names, values))
@@ -173,13 +175,13 @@ def boundary(
         def at(value, sizes=sizes):
             return make(**sizes, **{parameter: value})
 
-        found.append(thresholds(at, variable, levels, seeds, between(**sizes), tolerance=tolerance, tell=tell))
+        found.append(thresholds(at, variable, levels, chosen, between(**sizes), tolerance=tolerance, tell=tell))
     lengths = [len(grid) for grid in grids]
-    crossed = np.moveaxis(np.reshape([one.at for one in found], (*lengths, len(levels), len(seeds))), -2, 0)
-    trained = np.reshape([one.trained for one in found], (*lengths, len(seeds)))
+    crossed = np.moveaxis(np.reshape([one.at for one in found], (*lengths, len(levels), len(chosen))), -2, 0)
+    trained = np.reshape([one.trained for one in found], (*lengths, len(chosen)))
     return xr.Dataset(
         {parameter: (["level", *names, "seed"], crossed), "trained": ([*names, "seed"], trained)},
-        {"level": levels, "seed": list(seeds), **dict(zip(names, grids))},
+        {"level": levels, "seed": chosen, **dict(zip(names, grids))},
         {"runs": sum(one.runs for one in found), "variable": variable},
     )
 

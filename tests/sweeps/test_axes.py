@@ -377,3 +377,12 @@ LIMITS = {
     "_BLOCKS": [1, 2, 64],
     "_WORK": [1.0, 1e6, 2e10],
 }
+
+
+@pytest.mark.parametrize(("steps", "slots"), [(10, (16, 4)), (100_000, (4, 1))])
+def test_only_blocks_of_light_runs_are_filled_up_far(steps, slots):
+    """Where a step costs, three seeds with one value each are no reason to train sixty-four runs."""
+    data = [dataclasses.replace(BASE.data, snr=snr) for snr in (0.1, 0.2, 0.3)]
+    (program,) = programs_of([dataclasses.replace(BASE, steps=steps, data=one) for one in data])
+    (unit,) = many.units(program, np.arange(3), np.arange(3))
+    assert program.own and unit.slots.shape[1:] == slots and unit.real.sum() == 3

@@ -30,6 +30,7 @@ _TOGETHER = 64  # runs in a block on a CPU, at most
 _BLOCKS = 64  # in a call, at most
 _WORK = 2e10  # operations in a call, or one block: some tenths of a second on a CPU
 _COMPILING = 1e11  # operations that take no longer than compiling a program for them
+_NEXT_TO_NOTHING = 1e-2 * _COMPILING  # so few that a block is filled up for the sake of one program less
 _TUNING = 1e14  # operations in a call of a GPU that are worth trying out several kernels for
 _MEMORY = 0.25  # of a GPU, that a block may fill
 
@@ -103,7 +104,8 @@ def units(program: Program, experiments: np.ndarray, seeds: np.ndarray) -> list[
     held, members = _runs_in_a_block(program), int(sizes.max())
     members = -(-members // -(-members // held))  # of a family in one block: equal parts
     few = len(order) * work(program) < _COMPILING
-    members = min(_rounded(members, 4), held) if few and members > 1 else members
+    light = _TOGETHER * work(program) < _NEXT_TO_NOTHING
+    members = min(_rounded(members, 4), held) if few and (members > 1 or (light and program.own)) else members
     parts = -(-sizes // members)
     position = np.arange(len(order)) - starts[family]
     chunk = (np.cumsum(parts) - parts)[family] + position // members
@@ -112,7 +114,7 @@ def units(program: Program, experiments: np.ndarray, seeds: np.ndarray) -> list[
     slots = np.where(slots < 0, slots[:, :1], slots)
     per_block = max(1, held // members)
     blocks = -(-len(slots) // per_block)
-    per_block = min(_rounded(len(slots), 4), per_block) if few else -(-len(slots) // blocks)
+    per_block = min(_rounded(len(slots), 16 if light else 4), per_block) if few else -(-len(slots) // blocks)
     filled = np.minimum(np.arange(blocks * per_block), len(slots) - 1)
     slots = slots[filled].reshape(blocks, per_block, members)
     real = np.zeros(slots.shape, bool)

@@ -22,7 +22,8 @@ def test_every_claim_has_a_kept_verdict_and_it_is_that_of_the_log():
 
 
 @pytest.mark.parametrize(
-    ("size", "shown"), [(None, True), ("tiny", True), ("smoke", True), ("laptop", False), ("full", False)]
+    ("size", "shown"),
+    [(None, True), ("tiny", True), ("smoke", True), ("laptop", False), ("full", False), ("of mine", False)],
 )
 def test_what_was_decided_is_shown_where_it_says_more(size, shown):
     found = decided(find_claim(NAME), None if size is None else {"size": size})

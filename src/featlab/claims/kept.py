@@ -26,7 +26,7 @@ def decided(claim: Claim, record: Mapping[str, Any] | None = None) -> dict[str, 
     kept = kept_verdicts().get(claim.id)
     if kept is None or claim.knobs != type(claim)().knobs or usual_base_seed(claim) == EXPLORING:
         return None
-    if record is not None and SIZES.index(record["size"]) >= SIZES.index(kept["size"]):
+    if record is not None and record.get("size") not in SIZES[: SIZES.index(kept["size"])]:
         return None
     dates = {run["base_seed"]: run["date"] for run in deciding_runs(claim)}
     return kept | {"date": dates.get(kept["base_seed"], "")}
@@ -49,5 +49,5 @@ def compared(kept: Mapping[str, Any], record: Mapping[str, Any]) -> Repetition:
 
 
 def _inside(check: Mapping[str, Any]) -> bool:
-    measured, low, high = (check[name] for name in ("measured", "lower", "upper"))
+    measured, low, high = (check.get(name) for name in ("measured", "lower", "upper"))
     return measured is not None and (low is None or measured >= low) and (high is None or measured <= high)

@@ -67,7 +67,11 @@ def test_a_drift_that_all_seeds_share_has_a_narrow_interval():
         (lambda found: fl.exponent(found, variable="snrr"), "one of snr"),
         (lambda found: fl.exponent(found.snr.isel(seed=0, drop=True)), "needs the dim seed"),
         (lambda found: fl.exponent([1, 2]), "got list"),
-        (lambda found: fl.exponent(found.where(found.seed < 0)), "at least two"),
+        (lambda found: fl.exponent(found.where(found.seed < 0)), "no seed that has a positive value"),
+        (lambda found: fl.exponent(-found.snr), "no seed that has a positive value"),
+        (lambda found: fl.exponent(found.snr.astype(complex)), "'snr' holds complex128"),
+        (lambda found: fl.exponent(found.assign_coords(n=list("abcd"))), "'n' holds str"),
+        (lambda found: fl.exponent(found.assign_coords(n=-found.n)), "two different positive sizes"),
         (lambda found: fl.exponent(found.isel(n=[0])), "along="),
     ],
 )

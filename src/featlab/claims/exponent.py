@@ -29,6 +29,9 @@ def exponent(
         raise InputError(
             f"exponent needs the dim seed and along=, one of {sizes}, and {y.name!r} has {list(y.dims)}."
         )
+    for values in (y, y[along]):
+        if values.dtype.kind not in "fiu":
+            raise InputError(f"exponent needs real numbers, and {values.name!r} holds {values.dtype.name}.")
     rest = [dim for dim in y.dims if dim not in ("seed", along)]
     y = y.transpose(*rest, along, "seed").sortby(along)
     x = np.asarray(y[along].values, float)
@@ -62,8 +65,10 @@ def _quantity(found: xr.Dataset | xr.DataArray, variable: str | None) -> xr.Data
 
 def _one(x: np.ndarray, y: np.ndarray) -> dict:
     """Of one cell, whose rows are sizes and whose columns are seeds."""
-    with np.errstate(invalid="ignore"):
-        slopes = exponents(x, y[:, np.all(np.isfinite(y) & (y > 0), axis=0)])
+    counts = np.all(np.isfinite(y) & (y > 0), axis=0)
+    if not counts.any():
+        raise InputError("exponent finds no seed that has a positive value at every size.")
+    slopes = exponents(x, y[:, counts])
     (low, high), (drift_low, drift_high) = mean_interval(slopes.overall), mean_interval(slopes.drift)
     return {
         "exponent": slopes.overall.mean(),

@@ -419,6 +419,7 @@ def test_what_was_decided_stands_beside_what_was_repeated_smaller(tmp_path, name
     page = Page((tmp_path / "out" / "atlas.html").read_text())
     assert [one["data-status"] for one in page.all("article")] == [kept["status"]]
     assert f"laptop size, {kept['seeds']} seeds, decided 20" in page.words
+    assert "other sets of seeds say the same" in page.words
     said = "0 consistent, no check of theirs saying the opposite; 1 not" if opposite else "1 consistent"
     assert said in page.words and ("not consistent: " in page.words) == opposite
     assert "Repeated here at smoke size" in page.words and "too small to judge" not in page.words

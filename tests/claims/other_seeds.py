@@ -11,9 +11,9 @@ import time
 from collections import Counter
 from pathlib import Path
 
-from featlab.claims.kept import kept_verdicts
+from featlab.claims.kept import OTHER as KEPT
+from featlab.claims.kept import kept_verdicts, on_other_seeds
 
-KEPT = Path(__file__).parent / "other_seeds.jsonl"
 FIRST, APART = 1_620_000_000, 10_000  # none of them was used while claims were written
 
 
@@ -27,11 +27,8 @@ def read(path=KEPT):
 
 def counted():
     """For every claim the status that is kept, and how often each came out on other seeds."""
-    statuses = [(name, one["status"]) for (name, _), one in read().items()]
-    return {
-        id: (kept["status"], Counter(status for name, status in statuses if name == id))
-        for id, kept in kept_verdicts().items()
-    }
+    found = on_other_seeds()
+    return {id: (kept["status"], found.get(id, Counter())) for id, kept in kept_verdicts().items()}
 
 
 def measure(todo, path, known):

@@ -39,6 +39,12 @@ def test_what_was_decided_of_another_source_or_setting_is_not_shown(monkeypatch)
     assert decided(claim) is None
 
 
+def test_what_was_decided_says_how_other_seeds_came_out():
+    found = decided(find_claim("meng2024_xor"))
+    assert found is not None and found["status"] == "supported"
+    assert found["other_seeds"]["inconclusive"] > found["other_seeds"]["supported"]
+
+
 def check(name, status, measured=1.0, lower=0.0, upper=2.0):
     return {"name": name, "status": status, "measured": measured, "lower": lower, "upper": upper}
 

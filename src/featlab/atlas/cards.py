@@ -57,6 +57,7 @@ def card(
         "mark": MARKS[status],
         "word": (kept or record or {}).get("word") or WORDS.get(status, status),
         "decided": None,
+        "doubtful": False,
         "again": None,
         "exploratory": typeset(claim.exploratory.rstrip(".")),
         "registered": "",
@@ -138,8 +139,11 @@ def _measured(claim: Claim, record: Mapping[str, Any]) -> dict[str, Any]:
 def _decided(kept, said, record, error) -> dict[str, Any]:
     """The verdict that was kept in place of that of a smaller run, which is beside it."""
     repeated = {name: said[name] for name in ("checks", "control", "control_changes", "facts", "id")}
+    other = kept["other_seeds"]
+    same = f"; {other[kept['status']]} of {other.total()} other sets of seeds say the same" if other else ""
     return {
-        "decided": f"{kept['size']} size, {kept['seeds']} seeds, decided {kept['date']}",
+        "decided": f"{kept['size']} size, {kept['seeds']} seeds, decided {kept['date']}{same}",
+        "doubtful": 2 * other[kept["status"]] < other.total(),
         "again": None if record is None or error is not None else repeated | again(kept, record),
         "record": record or kept,
         "reason": typeset(kept["reason"]),

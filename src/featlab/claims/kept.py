@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -11,6 +12,7 @@ from featlab.claims.claim import SIZES, Claim
 from featlab.claims.deciding import EXPLORING, deciding_runs, usual_base_seed
 
 KEPT = Path(__file__).parent / "theorems" / "verdicts.json"
+OTHER = KEPT.with_name("other_seeds.jsonl")  # outcomes on seeds that nothing was decided on
 
 
 def kept_verdicts() -> dict[str, dict[str, Any]]:
@@ -18,8 +20,16 @@ def kept_verdicts() -> dict[str, dict[str, Any]]:
     return {one["id"]: one for one in json.loads(KEPT.read_text("utf-8"))}
 
 
+def on_other_seeds() -> dict[str, Counter[str]]:
+    """How often each status came out on other sets of seeds, by claim."""
+    found: dict[str, Counter[str]] = {}
+    for one in map(json.loads, OTHER.read_text("utf-8").splitlines()):
+        found.setdefault(one["id"], Counter())[one["status"]] += 1
+    return found
+
+
 def decided(claim: Claim, record: Mapping[str, Any] | None = None) -> dict[str, Any] | None:
-    """What was decided of a claim, with its `date`, where it says more than this record.
+    """What was decided of a claim, with its `date` and how `other_seeds` came out, where a record says less.
 
     Not where the claim has changed since, or another setting of it is asked for, nor beside a run as large.
     """
@@ -29,7 +39,8 @@ def decided(claim: Claim, record: Mapping[str, Any] | None = None) -> dict[str, 
     if record is not None and record.get("size") not in SIZES[: SIZES.index(kept["size"])]:
         return None
     dates = {run["base_seed"]: run["date"] for run in deciding_runs(claim)}
-    return kept | {"date": dates.get(kept["base_seed"], "")}
+    other = on_other_seeds().get(claim.id, Counter())
+    return kept | {"date": dates.get(kept["base_seed"], ""), "other_seeds": other}
 
 
 class Repetition(NamedTuple):
